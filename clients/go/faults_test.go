@@ -36,6 +36,7 @@ func read(t *testing.T, worker *Worker, text string) (string, error) {
 }
 
 func TestARequestOfAKilledWorkerIsLostAndItsTextIsKept(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"crash-mid-stream:after=2", "crash-mid-line:after=3", "crash-mid-stream:after=2,exit=0"} {
 		text, err := read(t, startFaulty(t, fault), "a b c d")
 		var lost *LostError
@@ -46,6 +47,7 @@ func TestARequestOfAKilledWorkerIsLostAndItsTextIsKept(t *testing.T) {
 }
 
 func TestALostErrorSaysHowTheWorkerEnded(t *testing.T) {
+	t.Parallel()
 	_, err := read(t, startFaulty(t, "crash-mid-stream:signal=KILL"), "a b c d e")
 	if !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the error is %v", err)
@@ -57,6 +59,7 @@ func TestALostErrorSaysHowTheWorkerEnded(t *testing.T) {
 }
 
 func TestAnAnswerThatCameBeforeTheDeathIsWhole(t *testing.T) {
+	t.Parallel()
 	worker := startFaulty(t, "crash-after-terminal")
 	if text, err := read(t, worker, "a b"); err != nil || text != "a b" {
 		t.Errorf("%v: %q", err, text)
@@ -65,6 +68,7 @@ func TestAnAnswerThatCameBeforeTheDeathIsWhole(t *testing.T) {
 }
 
 func TestAWorkerThatBreaksTheProtocolIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"garbage-between-events", "garbage-half-line", "long-line"} {
 		worker := startFaulty(t, fault)
 		_, err := read(t, worker, "a b c")
@@ -77,12 +81,14 @@ func TestAWorkerThatBreaksTheProtocolIsKilled(t *testing.T) {
 }
 
 func TestABannerBeforeHelloIsSkipped(t *testing.T) {
+	t.Parallel()
 	if text, err := read(t, startFaulty(t, "garbage-before-hello:bytes=60000"), "a b"); err != nil || text != "a b" {
 		t.Errorf("%v: %q", err, text)
 	}
 }
 
 func TestAFloodOnStderrStopsNothingAndItsEndIsKept(t *testing.T) {
+	t.Parallel()
 	lines := 0
 	worker := startFaulty(t, "stderr-flood", WithStderr(func(string) { lines++ }))
 	if text, err := read(t, worker, "a b"); err != nil || text != "a b" {
@@ -95,6 +101,7 @@ func TestAFloodOnStderrStopsNothingAndItsEndIsKept(t *testing.T) {
 }
 
 func TestAGrandchildThatHoldsThePipesDelaysNothing(t *testing.T) {
+	t.Parallel()
 	worker := startFaulty(t, "grandchild")
 	if text, err := read(t, worker, "a b"); err != nil || text != "a b" {
 		t.Errorf("%v: %q", err, text)
@@ -104,6 +111,7 @@ func TestAGrandchildThatHoldsThePipesDelaysNothing(t *testing.T) {
 }
 
 func TestAWorkerThatNeverAnswersHelloIsAFailedStart(t *testing.T) {
+	t.Parallel()
 	if !hasWorker {
 		t.Skip("lmwire is not on PATH")
 	}
@@ -120,6 +128,7 @@ func TestAWorkerThatNeverAnswersHelloIsAFailedStart(t *testing.T) {
 }
 
 func TestAStartThatFailsSaysWhatToInstall(t *testing.T) {
+	t.Parallel()
 	if !hasWorker {
 		t.Skip("lmwire is not on PATH")
 	}
@@ -145,6 +154,7 @@ func TestAStartThatFailsSaysWhatToInstall(t *testing.T) {
 }
 
 func TestABurstIsReadWhole(t *testing.T) {
+	t.Parallel()
 	tokens := 0
 	for event, err := range startFaulty(t, "burst:tokens=50000").Chat(within(t), chat("a b")) {
 		if err != nil {
@@ -160,6 +170,7 @@ func TestABurstIsReadWhole(t *testing.T) {
 }
 
 func TestASlowConsumerLosesNothingAndDelaysNobody(t *testing.T) {
+	t.Parallel()
 	worker := startFaulty(t, "burst:tokens=20000")
 	tokens, others := 0, 0
 	for event, err := range worker.Chat(within(t), chat("slow")) {
@@ -185,6 +196,7 @@ func TestASlowConsumerLosesNothingAndDelaysNobody(t *testing.T) {
 }
 
 func TestARequestWhoseEventsAreNotReadEndsAtItsLimit(t *testing.T) {
+	t.Parallel()
 	worker := startFaulty(t, "burst:tokens=1000000", WithQueueLimit(100_000))
 	var failure error
 	bytes := 0
@@ -221,6 +233,7 @@ func waitForCancel(t *testing.T, worker *Worker) {
 }
 
 func TestEveryStepOfTheShutdownEndsTheWorkerThatNeedsIt(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"ignore-quit", "ignore-eof", "ignore-sigterm"} {
 		worker := startFaulty(t, fault, impatient)
 		worker.Close()
@@ -229,6 +242,7 @@ func TestEveryStepOfTheShutdownEndsTheWorkerThatNeedsIt(t *testing.T) {
 }
 
 func TestShutdownEndsAHungWorkerAfterItsContext(t *testing.T) {
+	t.Parallel()
 	worker := startFaulty(t, "stall:after=1", impatient)
 	for event, err := range worker.Chat(within(t), chat("a b c")) {
 		if err != nil {
@@ -249,6 +263,7 @@ func TestShutdownEndsAHungWorkerAfterItsContext(t *testing.T) {
 }
 
 func TestUnusualEventsChangeNothing(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"duplicate-terminal", "event-after-terminal", "unknown-id", "unknown-event", "unknown-fields"} {
 		if text, err := read(t, startFaulty(t, fault), "a b"); err != nil || text != "a b" {
 			t.Errorf("%s: %v: %q", fault, err, text)
@@ -261,6 +276,7 @@ func TestUnusualEventsChangeNothing(t *testing.T) {
 }
 
 func TestAFailedLoadSaysWhetherAModelIsLoaded(t *testing.T) {
+	t.Parallel()
 	_, err := start(t, mock("--fault", "failed-load")).Load(within(t), LoadParams{Path: "mock"})
 	var refused *RequestError
 	if !errors.As(err, &refused) || !errors.Is(err, ErrBadModel) || refused.Loaded == nil || *refused.Loaded {

@@ -22,8 +22,9 @@ func (w *Worker) Embed(ctx context.Context, params EmbedParams, options ...Reque
 		if !ok {
 			return nil
 		}
-		if part.Index < 0 || part.Index >= len(vectors) || part.Offset != len(vectors[part.Index]) {
-			return fmt.Errorf("lmwire: the worker sent a part of vector %d out of order", part.Index)
+		if part.Index < 0 || part.Index >= len(vectors) || part.Offset != len(vectors[part.Index]) ||
+			part.Offset+len(part.numbers) > part.Dims {
+			return fmt.Errorf("lmwire: the worker sent a wrong part of vector %d", part.Index)
 		}
 		vectors[part.Index] = append(vectors[part.Index], part.numbers...)
 		dims[part.Index] = part.Dims

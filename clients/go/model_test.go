@@ -18,6 +18,7 @@ func startTiny(t *testing.T) *Worker {
 }
 
 func TestTheBuiltInModel(t *testing.T) {
+	t.Parallel()
 	worker := startTiny(t)
 	t.Run("streams a chat", func(t *testing.T) { streamsAChat(t, worker) })
 	t.Run("serves a chat beside one that is cancelled", func(t *testing.T) { servesAChatBesideACancelledOne(t, worker) })

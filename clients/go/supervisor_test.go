@@ -26,6 +26,7 @@ func supervise(t *testing.T, options ...Option) *Supervisor {
 }
 
 func TestASupervisorStartsANewWorkerWhenOneIsAskedForAfterADeath(t *testing.T) {
+	t.Parallel()
 	supervisor := supervise(t, mock("--fault", "crash-mid-stream:after=1"))
 	first, err := supervisor.Worker(within(t))
 	if err != nil {
@@ -47,6 +48,7 @@ func TestASupervisorStartsANewWorkerWhenOneIsAskedForAfterADeath(t *testing.T) {
 }
 
 func TestASupervisorStopsStartingWorkersThatFail(t *testing.T) {
+	t.Parallel()
 	supervisor := supervise(t, mock("--fault", "crash-start"))
 	var unavailable *UnavailableError
 	for range 3 {
@@ -62,6 +64,7 @@ func TestASupervisorStopsStartingWorkersThatFail(t *testing.T) {
 }
 
 func TestASetupThatFailsEndsTheWorkerAndIsNoFailureOfIt(t *testing.T) {
+	t.Parallel()
 	supervisor := supervise(t, mock())
 	problem := errors.New("no such file")
 	supervisor.Setup = func(context.Context, *Worker) error { return problem }
@@ -73,6 +76,7 @@ func TestASetupThatFailsEndsTheWorkerAndIsNoFailureOfIt(t *testing.T) {
 }
 
 func TestACallerDoesNotWaitLongerThanItsContext(t *testing.T) {
+	t.Parallel()
 	supervisor := supervise(t, mock())
 	entered := make(chan struct{})
 	leave := make(chan struct{})
@@ -90,6 +94,7 @@ func TestACallerDoesNotWaitLongerThanItsContext(t *testing.T) {
 }
 
 func TestAWatchdogEndsAWorkerThatHangs(t *testing.T) {
+	t.Parallel()
 	supervisor := supervise(t, mock("--fault", "stall:after=1"), impatient)
 	supervisor.StepLimit = 400 * time.Millisecond
 	worker, err := supervisor.Worker(within(t))
@@ -107,6 +112,7 @@ func TestAWatchdogEndsAWorkerThatHangs(t *testing.T) {
 }
 
 func TestTheBreakerDoublesItsTimeUpToALimit(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	breaker := Breaker{Limit: 2, Window: time.Minute, Backoff: 2 * time.Second, MaxBackoff: 5 * time.Second, now: func() time.Time { return now }}
 	problem := errors.New("exit code 70")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAChatStreamsItsAnswerAndEndsWithAResult(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	var text strings.Builder
 	var last Event
@@ -26,6 +27,7 @@ func TestAChatStreamsItsAnswerAndEndsWithAResult(t *testing.T) {
 }
 
 func TestAnAnswerIsJoinedWithItsReasoningAndChoices(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t, map[string]any{"reply": map[string]any{"choices": []any{
 		map[string]any{"reasoning": "Hm.", "text": "one"},
 		map[string]any{"text": "two", "finish_reason": "length"},
@@ -49,6 +51,7 @@ func TestAnAnswerIsJoinedWithItsReasoningAndChoices(t *testing.T) {
 }
 
 func TestAPromptMayBeTokens(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	response, err := Collect(worker.Generate(within(t), GenerateParams{Prompt: "a b c", Generation: Generation{MaxTokens: Ptr[int64](2)}}))
 	if err != nil {
@@ -61,6 +64,7 @@ func TestAPromptMayBeTokens(t *testing.T) {
 }
 
 func TestToBreakCancelsTheRequestAndNotTheWorker(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t,
 		map[string]any{"match": map[string]any{"last_message": "forever"}, "reply": map[string]any{"text": "on ", "then": "repeat"}})
 	for event, err := range worker.Chat(within(t), chat("forever")) {
@@ -99,6 +103,7 @@ func expectIdle(t *testing.T, worker *Worker) {
 }
 
 func TestTheEndOfTheContextCancelsTheRequestAndNotTheWorker(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t,
 		map[string]any{"match": map[string]any{"last_message": "forever"}, "reply": map[string]any{"text": "on ", "then": "wait"}})
 	cause := errors.New("the window was closed")
@@ -121,6 +126,7 @@ func TestTheEndOfTheContextCancelsTheRequestAndNotTheWorker(t *testing.T) {
 }
 
 func TestARequestWhoseContextHasEndedIsNotSent(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -133,6 +139,7 @@ func TestARequestWhoseContextHasEndedIsNotSent(t *testing.T) {
 }
 
 func TestAStopKeepsTheAnswerSoFar(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t, map[string]any{"reply": map[string]any{"text": "so far", "then": "wait"}})
 	stop := make(chan struct{})
 	var accumulator Accumulator
@@ -152,6 +159,7 @@ func TestAStopKeepsTheAnswerSoFar(t *testing.T) {
 }
 
 func TestTwoChatsRunAtOnceAndOneIsCancelled(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t,
 		map[string]any{"match": map[string]any{"last_message": "forever"}, "reply": map[string]any{"text": "on ", "then": "repeat"}})
 	for event, err := range worker.Chat(within(t), chat("forever")) {
@@ -170,6 +178,7 @@ func TestTwoChatsRunAtOnceAndOneIsCancelled(t *testing.T) {
 }
 
 func TestAToolIsCalledAndItsResultIsSentBack(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t,
 		map[string]any{"match": map[string]any{"last_message": "weather", "has": []string{"tools"}}, "reply": map[string]any{
 			"tool_calls": []any{map[string]any{"name": "look_up", "arguments": map[string]any{"city": "Rome"}}}}},
@@ -197,6 +206,7 @@ func TestAToolIsCalledAndItsResultIsSentBack(t *testing.T) {
 }
 
 func TestACallThatIsCutOffIsText(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t, map[string]any{"reply": map[string]any{
 		"tool_calls": []any{map[string]any{"name": "look_up", "arguments": `{"city`}}}})
 	params := chat("The weather?")
@@ -208,6 +218,7 @@ func TestACallThatIsCutOffIsText(t *testing.T) {
 }
 
 func TestInputsAreEmbeddedInTheirOrder(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t,
 		map[string]any{"match": map[string]any{"input": "sea"}, "reply": map[string]any{"vectors": [][]float64{{1, 0.5}, {0, -1}}}})
 	for _, encoding := range []string{"", "float"} {
@@ -225,6 +236,7 @@ func TestInputsAreEmbeddedInTheirOrder(t *testing.T) {
 }
 
 func TestALongVectorComesInParts(t *testing.T) {
+	t.Parallel()
 	vector := make([]float64, 5000)
 	for i := range vector {
 		vector[i] = float64(i)
@@ -237,6 +249,7 @@ func TestALongVectorComesInParts(t *testing.T) {
 }
 
 func TestARecordingIsTranscribed(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t, map[string]any{"match": map[string]any{"audio": "note"}, "reply": map[string]any{
 		"progress": []any{map[string]any{"stage": "transcribe", "current": 0, "total": 5, "unit": "seconds", "delay_ms": 100}},
 		"text":     "Buy milk. And bread."}})
@@ -261,6 +274,7 @@ func TestARecordingIsTranscribed(t *testing.T) {
 }
 
 func TestTheWorkerDescribesItself(t *testing.T) {
+	t.Parallel()
 	worker := start(t, mock())
 	if _, err := worker.Info(within(t)); !errors.Is(err, ErrNotLoaded) {
 		t.Errorf("the error without a model is %v", err)
@@ -290,6 +304,7 @@ func TestTheWorkerDescribesItself(t *testing.T) {
 }
 
 func TestARefusedRequestHasACodeAndAField(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	params := chat("hi")
 	params.Temperature = Ptr(-1.0)
@@ -304,6 +319,7 @@ func TestARefusedRequestHasACodeAndAField(t *testing.T) {
 }
 
 func TestARequestThatJSONCannotHoldIsNotSent(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	params := chat("hi")
 	params.TemplateArgs = map[string]any{"f": func() {}}
@@ -314,6 +330,7 @@ func TestARequestThatJSONCannotHoldIsNotSent(t *testing.T) {
 }
 
 func TestAFeatureThatTheWorkerLacksIsNotSent(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	_, err := worker.Load(within(t), LoadParams{Path: "mock", KVBits: 4}) // which the mock does not list
 	var unsupported *UnsupportedError
@@ -323,6 +340,7 @@ func TestAFeatureThatTheWorkerLacksIsNotSent(t *testing.T) {
 }
 
 func TestShutdownLetsRequestsEnd(t *testing.T) {
+	t.Parallel()
 	worker := startScenario(t, map[string]any{"reply": map[string]any{"tokens": []any{"a ", map[string]any{"text": "b", "delay_ms": 100}}}})
 	var text strings.Builder
 	ended := make(chan struct{})
@@ -342,6 +360,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 }
 
 func TestAClosedWorkerIsGone(t *testing.T) {
+	t.Parallel()
 	worker := startMock(t)
 	if worker.Err() != nil {
 		t.Errorf("a running worker has the error %v", worker.Err())
