@@ -19,6 +19,7 @@ FOLDER = Path(lmwire_http.__file__).parent / "operations/docs_page"
 PARTS = {"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/schema.js": "text/javascript"}
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 BROWSER = """
+import { readFileSync } from "node:fs";
 class Element {
   constructor(name) { this.name = name; this.children = []; this.listeners = {}; this.value = ""; }
   setAttribute(name, value) { this[name] = value; }
@@ -31,7 +32,7 @@ globalThis.document = { createElement: (name) => new Element(name), getElementBy
 const sent = [];
 globalThis.fetch = async (url, options) => {
   sent.push([url, options ?? null]);
-  return options ? new Response("answered") : { json: async () => JSON.parse(process.argv[2]) };
+  return options ? new Response("answered") : { json: async () => JSON.parse(readFileSync(0, "utf8")) };
 };
 byId.key.value = "k-1";
 await import(process.argv[1]);
@@ -58,8 +59,11 @@ def document(mock_server: Server) -> Any:
 
 def rendered(document: Any) -> Any:
     """Return what the page shows of a document, and the requests that it sends."""
-    command = ["node", "--input-type=module", "-e", BROWSER, str(FOLDER / "docs.js"), json.dumps(document)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout)
+    command = ["node", "--input-type=module", "-e", BROWSER, str(FOLDER / "docs.js")]
+    shown = subprocess.run(
+        command, input=json.dumps(document), capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    return json.loads(shown.stdout)
 
 
 @pytest.mark.parametrize(("path", "media_type"), PARTS.items())

@@ -70,6 +70,20 @@ def test_a_body_is_its_structs_schema(document: dict[str, Any]) -> None:
     assert resolved(document, event)["properties"]["choices"]
 
 
+def test_other_names_of_fields_are_described(document: dict[str, Any]) -> None:
+    for endpoint in ENDPOINTS:
+        if endpoint.aliases:
+            operation = document["paths"][endpoint.path][endpoint.method.lower()]
+            fields = resolved(document, operation["requestBody"]["content"]["application/json"]["schema"])["properties"]
+            assert all(fields[alias]["description"] for alias in endpoint.aliases)
+    fields = document["components"]["schemas"]["ChatRequest"]["properties"]
+    assert fields["repeat_penalty"] == {
+        **fields["repetition_penalty"],
+        "description": "Another name of `repetition_penalty`.",
+    }
+    assert fields["cache_prompt"] == {"description": "Set `cache`: `on` for true, `off` for false."}
+
+
 def test_the_openapi_document_allows_unknown_fields(document: dict[str, Any]) -> None:
     assert {"ChatRequest", "TextPart", "MessagesRequest"} <= schemas_that_allow_more(document)
     assert {"NamedToolChoice", "JsonSchema"}.isdisjoint(schemas_that_allow_more(document))

@@ -58,7 +58,7 @@ def shows_thinking(body: MessagesRequest) -> bool:
 
 
 def thinking_of(enabled: Any) -> dict[str, Any]:
-    """Return the field `thinking` for a switch of other servers.
+    """Turn reasoning on for true, off for false.
 
     Raises:
         ValueError: The switch is neither true nor false.

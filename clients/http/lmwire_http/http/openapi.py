@@ -15,7 +15,7 @@ from .context import RequestContext
 from .endpoint import Endpoint
 from .error_formats import OPENAI_ERRORS
 from .replies import Plain
-from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER
+from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER, Alias, renamed_field
 
 _PATH_PARAM: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
 _SCHEMA_REF: Final = "#/components/schemas/{name}"
@@ -101,8 +101,10 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
     schema_of = {type: _any_of([schema_of_member[member] for member in _union_members(type)]) for type in types}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
+        if endpoint.aliases:
+            _add_aliases(components[_component_name(schema_of[endpoint.request_type])], endpoint.aliases)
         if endpoint.is_form:
-            _convert_to_form(components[schema_of[endpoint.request_type]["$ref"].rpartition("/")[2]])
+            _convert_to_form(components[_component_name(schema_of[endpoint.request_type])])
         path = _PATH_PARAM.sub(r"{\g<name>}", endpoint.path)
         paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
     return {
@@ -228,6 +230,21 @@ def _error_statuses(endpoint: Endpoint) -> list[int]:
     if endpoint.request_type is not None:
         statuses.update(_ERRORS_OF_BODIES)
     return sorted(statuses)
+
+
+def _component_name(schema: Mapping[str, str]) -> str:
+    """Return the name of the component that a schema refers to."""
+    return schema["$ref"].rpartition("/")[2]
+
+
+def _add_aliases(schema: dict[str, Any], aliases: Mapping[str, Alias]) -> None:
+    """Add the other names of fields to the schema of a request body."""
+    fields = schema["properties"]
+    for name, alias in aliases.items():
+        if field := renamed_field(alias):
+            fields[name] = {**fields[field], "description": f"Another name of `{field}`."}
+        else:
+            fields[name] = {"description": (alias.__doc__ or "").partition("\n")[0]}
 
 
 def _convert_to_form(schema: dict[str, Any]) -> None:

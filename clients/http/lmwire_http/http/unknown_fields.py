@@ -245,6 +245,15 @@ class IgnoredFieldLog:
                 )
 
 
+def renamed_field(alias: Alias) -> str | None:
+    """Return the field that has an alias's own value; None for an alias that stands for other values."""
+    value = object()
+    try:
+        return next((name for name, item in alias(value).items() if item is value), None)
+    except ValueError:
+        return None
+
+
 def is_unknown_field(error: msgspec.ValidationError) -> bool:
     """Return whether a body failed to decode because of an unknown field."""
     return "contains unknown field" in str(error)

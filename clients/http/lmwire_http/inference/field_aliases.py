@@ -15,6 +15,7 @@ def renamed(name: str) -> Alias:
 
 
 def _cache_mode(value: Any) -> Mapping[str, Any]:
+    """Set `cache`: `on` for true, `off` for false."""
     if not isinstance(value, bool):
         raise ValueError("must be true or false")
     return {"cache": "on" if value else "off"}
@@ -41,11 +42,13 @@ def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str
     """
 
     def enable_thinking(value: Any) -> Mapping[str, Any]:
+        """Turn reasoning on for true, off for false."""
         if not isinstance(value, bool):
             raise ValueError("must be true or false")
         return effort(_FULL_EFFORT if value else _NO_EFFORT)
 
     def thinking(value: Any) -> Mapping[str, Any]:
+        """Turn reasoning on or off: a boolean, or an object with `type` and `budget_tokens`."""
         if isinstance(value, bool):
             return enable_thinking(value)
         match value:

@@ -119,7 +119,7 @@ INFILL: Final = Endpoint(
     summary="Fill the gap between two texts, as llama.cpp's server does.",
     handler=_infill,
     request_type=InfillRequest,
-    aliases=SAMPLING_ALIASES,
+    aliases={name: SAMPLING_ALIASES[name] for name in ("repeat_penalty", "cache_prompt")},
     response_type=Infill,
     event_type=Infill,
 )
