@@ -33,14 +33,22 @@ var newerThan10 = sync.OnceValue(func() (table featureTable) {
 // A featureSet has the features that a worker lists. A host sends nothing else that is newer than protocol 1.0.
 type featureSet struct {
 	listed map[string]bool
+	whole  map[string]bool // commands of which the worker serves everything
 }
 
 func newFeatureSet(features []string) featureSet {
-	listed := map[string]bool{}
+	set := featureSet{listed: map[string]bool{}, whole: map[string]bool{}}
 	for _, feature := range features {
-		listed[feature] = true
+		set.listed[feature] = true
 	}
-	return featureSet{listed}
+	for command, requirements := range newerThan10() {
+		check := featureCheck{listed: set.listed}
+		for _, required := range requirements {
+			check.needAll(required)
+		}
+		set.whole[command] = len(check.missing) == 0
+	}
+	return set
 }
 
 func (s featureSet) lists(feature string) bool { return s.listed[feature] }
@@ -48,8 +56,8 @@ func (s featureSet) lists(feature string) bool { return s.listed[feature] }
 // missing returns the features of a command that the worker does not list.
 func (s featureSet) missing(command string, fields []byte) []string {
 	requirements := newerThan10()[command]
-	if len(requirements) == 0 {
-		return nil
+	if len(requirements) == 0 || s.whole[command] {
+		return nil // without a look at the fields, which can have megabytes of images
 	}
 	check := featureCheck{listed: s.listed, requirements: requirements}
 	check.need(requirements[""].Features)
@@ -71,6 +79,17 @@ type featureCheck struct {
 func (c *featureCheck) need(features []string) {
 	if len(features) > 0 && !slices.ContainsFunc(features, func(feature string) bool { return c.listed[feature] }) {
 		c.missing = append(c.missing, strings.Join(features, " or "))
+	}
+}
+
+// needAll needs what each value and form of a field requires.
+func (c *featureCheck) needAll(required requirement) {
+	c.need(required.Features)
+	for _, features := range required.Values {
+		c.need(features)
+	}
+	for _, features := range required.Forms {
+		c.need(features)
 	}
 }
 

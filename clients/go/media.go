@@ -67,13 +67,18 @@ func (w *Worker) Transcribe(ctx context.Context, params TranscribeParams, option
 
 // Segments turns a recording into text, and yields each part of it as it is written.
 func (w *Worker) Segments(ctx context.Context, params TranscribeParams, options ...RequestOption) iter.Seq2[*Segment, error] {
-	return func(yield func(*Segment, error) bool) {
-		for event, err := range w.events(ctx, "transcribe", params, options) {
+	return parts[Segment](w.events(ctx, "transcribe", params, options))
+}
+
+// parts yields the events of one type.
+func parts[Part any](events iter.Seq2[any, error]) iter.Seq2[*Part, error] {
+	return func(yield func(*Part, error) bool) {
+		for event, err := range events {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if segment, ok := event.(*Segment); ok && !yield(segment, nil) {
+			if part, ok := event.(*Part); ok && !yield(part, nil) {
 				return
 			}
 		}

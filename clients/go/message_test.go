@@ -116,3 +116,10 @@ func TestOnlyListedFeaturesAreSent(t *testing.T) {
 		}
 	}
 }
+
+func TestAWorkerThatServesAllOfACommandNeedsNoCheck(t *testing.T) {
+	features := []string{"embed"}
+	if set := newFeatureSet(features); !set.whole["embed"] || set.whole["chat"] || set.whole["load"] {
+		t.Errorf("everything is served of %v", set.whole)
+	}
+}
