@@ -64,6 +64,7 @@ FEATURES: Final = (
     "tokenize",
     "embed",
     "transcribe",
+    "speak",
     "cache",
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),

@@ -81,7 +81,16 @@ EMBEDDING_VALUES = 2048
 """Numbers of one embedding in one event, a count; more continue in the next event."""
 
 SPEECH_PROMPT_BYTES = 4 * 1024
-"""`transcribe`'s `prompt`."""
+"""`transcribe`'s `prompt`, and `speak`'s `instructions`."""
+
+SPOKEN_TEXT_BYTES = 16 * 1024
+"""`speak`'s `text`."""
+
+MAX_SPOKEN_S = 3600
+"""Seconds of one `speak`'s speech, a count."""
+
+AUDIO_BYTES = 32 * 1024
+"""Samples of one `audio` event, before base64."""
 
 BANNER_BYTES = 64 * 1024
 """Lines before the reply to `hello` that are not JSON objects, such as a login banner: a client skips them."""

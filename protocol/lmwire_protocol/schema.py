@@ -28,7 +28,7 @@ from .schema_conditions import CONDITIONS, Json
 
 _DIRECTORY = Path("protocol/schema/v1")
 _DONE_FORMS: Final = tuple(dict.fromkeys(command.done for command in COMMANDS.values()))
-_STREAMED: Final = (events.Progress, events.Token, events.ToolCall, events.Embedding, events.Segment)
+_STREAMED: Final = (events.Progress, events.Token, events.ToolCall, events.Embedding, events.Segment, events.Audio)
 _EVENTS: Final = (*_STREAMED, *_DONE_FORMS, events.Error)
 _MODULES: Final = (
     commands.base,
@@ -37,12 +37,14 @@ _MODULES: Final = (
     commands.generation,
     commands.embeddings,
     commands.transcription,
+    commands.speech,
     messages,
     formats,
     events.base,
     events.generation,
     events.embeddings,
     events.transcription,
+    events.speech,
     events.model,
     events.session,
 )

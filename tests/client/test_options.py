@@ -258,6 +258,7 @@ def test_all_features_are_detected_in_commands() -> None:
         commands.detokenize_command([1]),
         commands.embed_command(["x"], {}),
         commands.transcribe_command({"data": ""}, {}),
+        commands.speak_command("x", {}),
         commands.chat_command(OPENAI_MESSAGES, cast(Any, {"tool_choice": OPENAI_TOOL_CHOICE})),
         commands.tokenize_command(OPENAI_MESSAGES, {}, count_only=True),
     ]

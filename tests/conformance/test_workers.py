@@ -20,6 +20,7 @@ from random_model import write_model
 from random_vision import write_vision_model
 from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import write_whisper
+from support.models.random_synthesis import write_qwen3_tts
 from support.process.worker_process import SECONDS
 
 WORKER = [sys.executable, "-P", "-m", "lmwire_worker"]
@@ -58,7 +59,9 @@ def test_a_vision_model_passes(tmp_path: Path) -> None:
     assert _failures(WORKER, model, skipped=set(), only=None if WHOLE else OF_A_VISION_MODEL) == []
 
 
-@pytest.mark.parametrize(("name", "write"), [("embed", write_embedding_model), ("transcribe", write_whisper)])
+@pytest.mark.parametrize(
+    ("name", "write"), [("embed", write_embedding_model), ("transcribe", write_whisper), ("speak", write_qwen3_tts)]
+)
 def test_a_model_of_another_kind_passes_its_transcripts(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)
     assert _failures(WORKER, str(write(tmp_path / "model")), skipped=set(), only={name, "model"}) == []

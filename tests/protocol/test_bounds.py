@@ -128,6 +128,18 @@ BASES: dict[str, list[dict[str, Any]]] = {
         {"audio": media, "language": "en", "prompt": "a", "temperature": 0, "words": True, "timeout_ms": 1}
         for media in MEDIA
     ],
+    "speak": [
+        {
+            "text": "a",
+            "voice": "a",
+            "language": "a",
+            "instructions": "a",
+            "speed": 1,
+            "max_seconds": 1,
+            "seed": 1,
+            "timeout_ms": 1,
+        }
+    ],
     "cache": [{"action": "clear"}],
     "info": [{}],
     "cancel": [{"target": "a"}, {"all": True}],
@@ -184,7 +196,7 @@ def longer(current: Any, size: int) -> Any:
 
 
 def number(bound: Any) -> str:
-    return "2^53-1" if bound == limits.MAX_INT else f"{bound:g}"
+    return "2^53-1" if bound == limits.MAX_INT else f"{bound:,g}"
 
 
 SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}

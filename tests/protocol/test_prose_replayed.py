@@ -19,6 +19,7 @@ from support.models.fake_hub import Hub, running
 from support.models.infill_tokenizers import write_infill_model
 from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
+from support.models.random_synthesis import write_qwen3_tts
 from support.process.worker_process import TERMINALS, Event, WorkerProcess
 from support.protocol import prose
 from support.protocol.prose import Transcript
@@ -56,6 +57,7 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("embed", "91"): Setting("embeddings"),
     ("transcribe", "92"): Setting("speech", changes={"92": {"audio": {"path": "note.wav"}}}),
     ("generate", "96"): Setting("infill"),
+    ("speak", "94"): Setting("synthesis"),
     ("ping", "14"): Setting(before=RUNNING),
     ("stats", "15"): Setting(before=RUNNING),
     ("cancel", "12"): Setting(changes={"12": LONG}),
@@ -82,6 +84,7 @@ def models(folder: Path) -> dict[str, Callable[[], str]]:
         "vision": lambda: written(write_vision_model, "vision"),
         "embeddings": lambda: written(write_embedding_model, "embeddings"),
         "speech": lambda: written(write_whisper, "speech"),
+        "synthesis": lambda: written(write_qwen3_tts, "synthesis"),
     }
 
 

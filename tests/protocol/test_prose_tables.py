@@ -267,6 +267,7 @@ def test_the_limits_agree() -> None:
         "arguments of one `tool_call` event, in their JSON form": f"{limits.TEXT_BYTES // kib} KiB",
         "token ids of one `token` event": f"{limits.TOKEN_IDS:,}",
         "numbers of one `embedding` event": f"{limits.EMBEDDING_VALUES:,}",
+        "samples of one `audio` event": f"{limits.AUDIO_BYTES // 2:,}",
         "an error's sentence, in its JSON form": f"{limits.ERROR_BYTES // kib} KiB",
         "progress events": "10 a second for one request",
     }

@@ -12,6 +12,7 @@
 A delta has `text` of the answer, or `reasoning` before it. `stream.answer()` returns the whole answer, with
 `tool_calls`, `logprobs` and `message`, which continues the conversation. `answers()` returns all `n` of them.
 `embed(["a", "b"])` returns a vector for each text, and `transcribe("a.mp3")` a stream of segments.
+`speak("Hello")` returns a stream of audio, and its `wav()` a whole file.
 `image_part("a.jpg")` is an image for a message's `content`. `AsyncWorker` has the same methods for asyncio.
 `Supervisor` and `AsyncSupervisor` start a new worker after one has died. `local_models()` lists the models that need no
 download.
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         MessageDict,
         NamedToolDict,
         PromptOptions,
+        SpeakOptions,
         TemplateOptions,
         TextPartDict,
         ToolDict,
@@ -63,9 +65,10 @@ if TYPE_CHECKING:
     from .protocol.deltas import TokenDelta, ToolCallDelta
     from .protocol.session import ClientSession, RequestEvents
     from .responses.answer import Answer, ToolCall
-    from .responses.asyncio_stream import AsyncStream, AsyncTranscript
+    from .responses.asyncio_stream import AsyncSpeech, AsyncStream, AsyncTranscript
     from .responses.embeddings import Embeddings
-    from .responses.stream import Stream, Transcript
+    from .responses.speech import speech_samples
+    from .responses.stream import Speech, Stream, Transcript
     from .responses.tokenization import Tokens
     from .supervisor import AsyncSupervisor, Supervisor
     from .transport.connection import ShutdownTimeouts
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_COMMAND",
     "Answer",
+    "AsyncSpeech",
     "AsyncStream",
     "AsyncSupervisor",
     "AsyncTranscript",
@@ -99,6 +103,8 @@ __all__ = [
     "RequestFailed",
     "RequestTimeout",
     "ShutdownTimeouts",
+    "SpeakOptions",
+    "Speech",
     "StartFailed",
     "Stream",
     "Supervisor",
@@ -124,10 +130,12 @@ __all__ = [
     "image_part",
     "local_models",
     "media",
+    "speech_samples",
 ]
 
 _MODULES = {
     "Answer": "responses.answer",
+    "AsyncSpeech": "responses.asyncio_stream",
     "AsyncStream": "responses.asyncio_stream",
     "AsyncSupervisor": "supervisor",
     "AsyncTranscript": "responses.asyncio_stream",
@@ -154,6 +162,8 @@ _MODULES = {
     "RequestFailed": "errors",
     "RequestTimeout": "errors",
     "ShutdownTimeouts": "transport.connection",
+    "SpeakOptions": "options",
+    "Speech": "responses.stream",
     "StartFailed": "errors",
     "Stream": "responses.stream",
     "Supervisor": "supervisor",
@@ -179,6 +189,7 @@ _MODULES = {
     "image_part": "attachments",
     "local_models": "model_listing",
     "media": "attachments",
+    "speech_samples": "responses.speech",
 }
 """The module of each public name."""
 

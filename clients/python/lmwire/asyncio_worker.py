@@ -19,6 +19,7 @@ from .commands import (
     embed_command,
     generate_command,
     load_command,
+    speak_command,
     tokenize_command,
     transcribe_command,
 )
@@ -31,10 +32,11 @@ from .options import (
     MediaDict,
     Messages,
     PromptOptions,
+    SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
 )
-from .responses.asyncio_stream import AsyncResponseStream, AsyncStream, AsyncTranscript
+from .responses.asyncio_stream import AsyncResponseStream, AsyncSpeech, AsyncStream, AsyncTranscript
 from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
 from .responses.tokenization import Tokens, assemble_tokens
@@ -158,6 +160,18 @@ class AsyncWorker(BaseWorker):
         recording = audio if isinstance(audio, Media | dict) else media(audio)
         command = transcribe_command(recording, options)
         return AsyncTranscript(self._connection_for(command), command, timeout, on_progress)
+
+    def speak(
+        self,
+        text: str,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SpeakOptions],
+    ) -> AsyncSpeech:
+        """See `Worker.speak`."""
+        command = speak_command(text, options)
+        return AsyncSpeech(self._connection_for(command), command, timeout, on_progress)
 
     async def clear_cache(self, *, timeout: float | None = None) -> int:
         """See `Worker.clear_cache`."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lmwire_protocol import Chat, Embed, Generate, Load, Media, Tokenize, Transcribe
+from lmwire_protocol import Chat, Embed, Generate, Load, Media, Speak, Tokenize, Transcribe
 
 from .options import (
     ChatOptions,
@@ -15,6 +15,7 @@ from .options import (
     MediaDict,
     Messages,
     PromptOptions,
+    SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
 )
@@ -67,6 +68,11 @@ def embed_command(inputs: Inputs, options: EmbedOptions) -> Embed:
 def transcribe_command(audio: Media | MediaDict, options: TranscribeOptions) -> Transcribe:
     """Return the command that transcribes a recording; `Worker.transcribe` has the arguments."""
     return Transcribe(audio=_plain(audio), **options)
+
+
+def speak_command(text: str, options: SpeakOptions) -> Speak:
+    """Return the command that speaks a text; `Worker.speak` has the arguments."""
+    return Speak(text=text, **options)
 
 
 def _plain(value: object) -> Any:

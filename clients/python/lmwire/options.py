@@ -217,6 +217,18 @@ class TranscribeOptions(TypedDict, total=False):
     timeout_ms: int
 
 
+class SpeakOptions(TypedDict, total=False):
+    """Options of `speak`; see `lmwire_protocol.Speak`."""
+
+    voice: str
+    language: str
+    instructions: str
+    speed: float
+    max_seconds: int
+    seed: int
+    timeout_ms: int
+
+
 Messages: TypeAlias = Sequence[Message | MessageDict]
 Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TextPartDict | MediaPartDict]
 """Texts and images to embed."""

@@ -15,6 +15,7 @@ from .commands import (
     embed_command,
     generate_command,
     load_command,
+    speak_command,
     tokenize_command,
     transcribe_command,
 )
@@ -27,12 +28,13 @@ from .options import (
     MediaDict,
     Messages,
     PromptOptions,
+    SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
 )
 from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
-from .responses.stream import ResponseStream, Stream, Transcript
+from .responses.stream import ResponseStream, Speech, Stream, Transcript
 from .responses.tokenization import Tokens, assemble_tokens
 from .transport.connection import deliver_all
 
@@ -203,6 +205,25 @@ class Worker(BaseWorker):
         recording = audio if isinstance(audio, Media | dict) else media(audio)
         command = transcribe_command(recording, options)
         return Transcript(self._connection_for(command), command, timeout, on_progress)
+
+    def speak(
+        self,
+        text: str,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SpeakOptions],
+    ) -> Speech:
+        """Start to speak a text.
+
+        Args:
+            text: The text.
+            on_progress: Called with each progress event.
+            timeout: Longest time, in seconds.
+            **options: The other fields of `speak`.
+        """
+        command = speak_command(text, options)
+        return Speech(self._connection_for(command), command, timeout, on_progress)
 
     def clear_cache(self, *, timeout: float | None = None) -> int:
         """Clear the prefix cache, with its pinned entries, and return the number of bytes that it occupied."""

@@ -11,6 +11,7 @@ from .embeddings import Embed
 from .generation import Chat, Generate, Generation, Messages, Tokenize, Tools
 from .model import Cache, Info, Load, Unload
 from .session import Cancel, Hello, Ping, Quit, Stats
+from .speech import Speak
 from .transcription import Transcribe
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Ping",
     "Positive",
     "Quit",
+    "Speak",
     "Stats",
     "Tokenize",
     "Tools",
@@ -48,6 +50,7 @@ COMMANDS: Final[dict[str, type[Command]]] = {
         Tokenize,
         Embed,
         Transcribe,
+        Speak,
         Cache,
         Info,
         Cancel,

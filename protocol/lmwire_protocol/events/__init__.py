@@ -35,10 +35,12 @@ from .session import (
     StatsDone,
     TokenStats,
 )
+from .speech import Audio, SpeakDone
 from .transcription import Segment, TranscribeDone, Word
 
 __all__ = [
     "EVENTS",
+    "Audio",
     "CacheDone",
     "CacheStats",
     "CancelDone",
@@ -66,6 +68,7 @@ __all__ = [
     "SamplingDefaults",
     "Seconds",
     "Segment",
+    "SpeakDone",
     "Stage",
     "State",
     "StatsDone",
@@ -88,6 +91,7 @@ EVENTS: Final[dict[str, type[Event]]] = {
     "tool_call": ToolCall,
     "embedding": Embedding,
     "segment": Segment,
+    "audio": Audio,
     "error": Error,
     "done": Done,
 }

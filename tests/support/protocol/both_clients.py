@@ -12,7 +12,7 @@ from support.process.worker_process import SECONDS
 
 
 class AwaitedStream:
-    """A `Stream` or a `Transcript` with the interface of its `Async` counterpart. It blocks."""
+    """A `Stream`, a `Transcript` or a `Speech` with the interface of its `Async` counterpart. It blocks."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -46,6 +46,9 @@ class AwaitedStream:
     async def collect(self) -> list[Any]:
         return self._stream.collect()
 
+    async def wav(self) -> bytes:
+        return self._stream.wav()
+
     async def wait(self) -> Any:
         return self._stream.wait()
 
@@ -62,7 +65,7 @@ class AwaitedWorker:
 
     def __getattr__(self, name: str) -> Any:
         value: Any = getattr(self._worker, name)
-        if name in ("chat", "generate", "stream", "transcribe"):
+        if name in ("chat", "generate", "stream", "transcribe", "speak"):
             return lambda *arguments, **keywords: AwaitedStream(value(*arguments, **keywords))
         return _awaited(value) if callable(value) else value
 

@@ -11,11 +11,11 @@ say so.
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Tokenize, Transcribe
+from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Speak, Tokenize, Transcribe
 from lmwire_protocol.events import (
     CacheStats,
     Channel,
@@ -166,6 +166,17 @@ class TranscriptionProgress(Struct, gc=False):
     """The whole recording is transcribed; the runner no longer has the key."""
 
 
+class SpeechOutput(Struct, gc=False):
+    """A part of the speech of a `speak`. After the last one, the runner no longer has the key."""
+
+    key: int
+    samples: bytes
+    """Little-endian, 16 bits each, one channel. May be empty."""
+    sample_rate: int
+    finish_reason: Literal["stop", "length"] | None = None
+    """Why the speech ends with this part; None if it goes on."""
+
+
 @dataclass(slots=True)
 class Failed:
     """The failure of one request with all its choices. The runner no longer has the key."""
@@ -174,11 +185,11 @@ class Failed:
     error: RequestError
 
 
-RunnerEvent = (
-    PrefillProgress | TokenDelta | ToolCallDelta | EmbeddingOutput | TranscriptSegment | TranscriptionProgress | Failed
-)
+OutputEvent = TokenDelta | ToolCallDelta | EmbeddingOutput | TranscriptSegment | TranscriptionProgress | SpeechOutput
+"""A runner's event that changes a request's state."""
+RunnerEvent = PrefillProgress | OutputEvent | Failed
 
-InferenceCommand = Generate | Chat | Embed | Transcribe
+InferenceCommand = Generate | Chat | Embed | Transcribe | Speak
 """A command that a runner serves step by step. The model's capabilities list the commands that it serves."""
 
 

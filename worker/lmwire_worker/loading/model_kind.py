@@ -10,9 +10,10 @@ from ..models.config_check import check_config
 from ..models.folder_check import check_folder, check_weights
 from ..models.model_files import CONFIG, bad_model, check_entries, read_json
 from ..multimodal.detect import takes_images
+from ..synthesis.detect import is_synthesis_model
 from ..transcription.detect import is_speech_model
 
-Kind = Literal["text", "vision", "speech", "embeddings"]
+Kind = Literal["text", "vision", "speech", "synthesis", "embeddings"]
 
 
 def detect_kind(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
@@ -37,12 +38,13 @@ def detect_kind(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[st
 
 def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, Any]]:
     config = read_json(folder / CONFIG)
-    if is_speech_model(config):
-        check_entries(folder)  # a speech model's other files have names of their own
+    speaks = is_synthesis_model(config)
+    if speaks or is_speech_model(config):
+        check_entries(folder)  # the other files of such models have names of their own
         if not any(folder.glob("*.safetensors")):
             raise bad_model(folder, "has no weights: no file *.safetensors")
         check_config(folder / CONFIG, config, check_weights(folder))
-        return "speech", config
+        return "synthesis" if speaks else "speech", config
     config = check_folder(folder, trust_remote_code=trust_remote_code)
     if is_embedding_model(folder, config):
         return "embeddings", config

@@ -130,6 +130,11 @@ class MlxModelLoader:
             from ..transcription.loader import open_speech_model
 
             return open_speech_model(context)
+        if kind == "synthesis":
+            self._require("mlx_audio", f"{context.folder} is a model that speaks")
+            from ..synthesis.loader import open_synthesis_model
+
+            return open_synthesis_model(context)
         if kind == "embeddings":
             self._require("mlx_vlm", f"{context.folder} is a model that makes vectors")
             from ..embeddings.loader import open_embedding_model
@@ -180,7 +185,7 @@ def _required_library(feature: str) -> str | None:
     """Return the library that a feature needs besides mlx-lm; None if it needs none."""
     if feature.endswith(".format"):
         return "llguidance"
-    return {"embed": "mlx_vlm", "transcribe": "mlx_audio"}.get(feature)
+    return {"embed": "mlx_vlm", "transcribe": "mlx_audio", "speak": "mlx_audio"}.get(feature)
 
 
 def _release_memory() -> None:

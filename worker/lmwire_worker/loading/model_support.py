@@ -25,7 +25,7 @@ def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dic
         kind, config = detect_kind(folder, trust_remote_code=trust_remote_code)
     except RequestError as error:
         return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
-    if kind == "speech":
+    if kind in ("speech", "synthesis"):
         return config, _missing("mlx_audio")
     if kind == "embeddings":
         return config, _missing("mlx_vlm")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lmwire_protocol import AudioPart, Chat, Embed, Generate, ImagePart, Media, TextPart, Tokenize, Transcribe
+from lmwire_protocol import AudioPart, Chat, Embed, Generate, ImagePart, Media, Speak, TextPart, Tokenize, Transcribe
 
 MediaKind = Literal["image", "sound"]
 
@@ -19,7 +19,7 @@ class MediaRef:
     media: Media
 
 
-def find_media_refs(request: Generate | Chat | Tokenize | Embed | Transcribe) -> list[MediaRef]:
+def find_media_refs(request: Generate | Chat | Tokenize | Embed | Transcribe | Speak) -> list[MediaRef]:
     """Return a request's images and sounds, in its order."""
     if isinstance(request, Transcribe):
         return [MediaRef("audio", "sound", request.audio)]
@@ -30,7 +30,9 @@ def find_media_refs(request: Generate | Chat | Tokenize | Embed | Transcribe) ->
     ]
 
 
-def _parts(request: Generate | Chat | Tokenize | Embed) -> Iterator[tuple[str, str | TextPart | ImagePart | AudioPart]]:
+def _parts(
+    request: Generate | Chat | Tokenize | Embed | Speak,
+) -> Iterator[tuple[str, str | TextPart | ImagePart | AudioPart]]:
     if isinstance(request, Embed):
         for index, part in enumerate(request.input):
             yield f"input[{index}]", part

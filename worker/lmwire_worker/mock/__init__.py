@@ -10,6 +10,7 @@ runner                plays the replies, several at a time
 choice                one choice, step by step
 draft                 the tokens of a choice
 embed_and_transcribe  vectors and transcripts
+speech                tones for words
 catalogue             the faults' names, and the parser of `--fault`
 faults/               the faults
 command               the command line of `lmwire mock`

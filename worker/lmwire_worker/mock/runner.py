@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from lmwire_protocol import Embed, Load, Tokenize, Transcribe
+from lmwire_protocol import Embed, Load, Speak, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
 from ..engine.interface import (
@@ -29,6 +29,7 @@ from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
 from .refusals import check, check_fields
 from .replies import Reply
 from .scenario import Rule, Script
+from .speech import speak
 
 _ROWS = 64
 _PREFILL_TOKENS = 512
@@ -85,7 +86,7 @@ class _Row:
 
 
 class _SingleTask:
-    """The acts of one `embed` or `transcribe`. The request ends with the last act."""
+    """The acts of one `embed`, `transcribe` or `speak`. The request ends with the last act."""
 
     __slots__ = ("_next", "choices", "open", "players")
 
@@ -128,7 +129,7 @@ class MockRunner:
             hidden_size=0,
             context_len=load.context_len or CONTEXT_LEN,
             weights_bytes=0,
-            capabilities=["generate", "chat", "tokenize", "embed", "transcribe", "suffix"],
+            capabilities=["generate", "chat", "tokenize", "embed", "transcribe", "speak", "suffix"],
             adapter_path=load.adapter_path,
             chat_template_name=load.chat_template_name,
         )
@@ -153,9 +154,9 @@ class MockRunner:
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
         """Choose the reply of a request. See `lmwire_worker.engine.interface.ModelRunner`."""
-        if isinstance(request, Embed | Transcribe):
+        if isinstance(request, Embed | Transcribe | Speak):
             reply = (self._script.rule_for(request) or _ECHO).reply
-            acts = embed(key, request, reply) if isinstance(request, Embed) else transcribe(key, request, reply)
+            acts = _single_task(key, request, reply)
             self._held[key] = _SingleTask(chain(acts, [0.0], _close(key, reply)) if reply.has_no_end else acts)
             return AdmittedRequest(0)
         context_len = self.model.context_len
@@ -222,6 +223,12 @@ class MockRunner:
     def close(self) -> int:
         """Return 0: the mock has nothing to free."""
         return 0
+
+
+def _single_task(key: int, request: Embed | Transcribe | Speak, reply: Reply) -> _Acts:
+    if isinstance(request, Embed):
+        return embed(key, request, reply)
+    return speak(key, request, reply) if isinstance(request, Speak) else transcribe(key, request, reply)
 
 
 def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Acts:

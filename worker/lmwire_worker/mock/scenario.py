@@ -7,17 +7,24 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from lmwire_protocol import Chat, Embed, Generate, Load, Transcribe
+from lmwire_protocol import Chat, Embed, Generate, Load, Speak, Transcribe
 
 from .embed_and_transcribe import text_of, told
 from .prompts import said
 from .replies import Reply, Stage
 
-Served = Load | Generate | Chat | Embed | Transcribe
+Served = Load | Generate | Chat | Embed | Transcribe | Speak
 """Commands that a rule can reply to. The worker itself answers the others."""
 
-_COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat, Embed, Transcribe)
-_PATTERNS: Final = {"path": Load, "prompt": Generate, "last_message": Chat, "input": Embed, "audio": Transcribe}
+_COMMANDS: Final[tuple[type[Served], ...]] = (Load, Generate, Chat, Embed, Transcribe, Speak)
+_PATTERNS: Final = {
+    "path": Load,
+    "prompt": Generate,
+    "last_message": Chat,
+    "input": Embed,
+    "audio": Transcribe,
+    "text": Speak,
+}
 _LOADING: Final = ("resolve", "download", "read", "warm_up")
 _STAGES: Final = {Load: "a load", Generate: "generate and chat", Chat: "generate and chat", Transcribe: "transcribe"}
 
@@ -25,7 +32,7 @@ _STAGES: Final = {Load: "a load", Generate: "generate and chat", Chat: "generate
 class Match(Struct, forbid_unknown_fields=True, frozen=True):
     """The conditions of a rule. All must hold. Without any, the rule matches every `generate` and `chat`."""
 
-    cmd: Literal["load", "generate", "chat", "embed", "transcribe"] | None = None
+    cmd: Literal["load", "generate", "chat", "embed", "transcribe", "speak"] | None = None
     path: str | None = None
     """Regular expression to find in a load's path."""
     prompt: str | None = None
@@ -36,6 +43,8 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
     """Regular expression to find in an embed's input. An image's text is its path, its URL, or `data`."""
     audio: str | None = None
     """Regular expression to find in the path or URL of a transcribe's recording, or in `data`."""
+    text: str | None = None
+    """Regular expression to find in a speak's text."""
     fields: dict[str, Any] = {}
     """Values that other fields of the request must have."""
     has: list[str] = []
@@ -85,6 +94,8 @@ class Match(Struct, forbid_unknown_fields=True, frozen=True):
 def _texts(request: Served) -> list[str]:
     if isinstance(request, Embed):
         return [text_of(part) for part in request.input]
+    if isinstance(request, Speak):
+        return [request.text]
     return [told(request.audio) if isinstance(request, Transcribe) else said(request)]
 
 
@@ -106,6 +117,8 @@ class Rule(Struct, forbid_unknown_fields=True, frozen=True):
             raise ValueError("reply: an embed has vectors, and no text or progress")
         if Transcribe in commands and (reply.choices or reply.then == "repeat" or _says_more(reply)):
             raise ValueError("reply: a transcribe has `text`, and nothing else to say")
+        if Speak in commands and (reply.choices or reply.progress or reply.then == "repeat" or _says_more(reply)):
+            raise ValueError("reply: a speak has `text`, and no progress")
         for index, stage in enumerate(reply.progress):
             self._check_stage(f"reply.progress[{index}]", stage, commands)
 

@@ -23,8 +23,9 @@ CODE_PATTERN: Final = "*.py"
 MODEL_PATTERNS: Final = (
     *(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE_PATTERN),
     "weights*.safetensors",
+    "speech_tokenizer/*.safetensors",
 )
-"""The files of a model: mlx-lm's patterns without code, and the weights of many speech models."""
+"""The files of a model: mlx-lm's patterns without code, and the weights of many models of speech."""
 POLL_S: Final = 0.05
 """Interval at which a download reports its progress and notices a cancel, in seconds."""
 Validate = Callable[[Path], dict[str, Any]]

@@ -16,6 +16,7 @@ from lmwire_protocol import (
     Generate,
     Load,
     RequestError,
+    Speak,
     Tokenize,
     Transcribe,
     Unload,
@@ -43,12 +44,12 @@ from ..engine.interface import (
     MemoryUsage,
     ModelLoader,
     ModelRunner,
+    OutputEvent,
     PrefillProgress,
     RunnerEvent,
     TokenDelta,
     ToolCallDelta,
     TranscriptionProgress,
-    TranscriptSegment,
 )
 from ..media import find_media_refs
 from ..process.stderr_log import Log
@@ -247,7 +248,7 @@ class Scheduler:
                     return self._load(request, load)
                 case Unload():
                     return UnloadDone(id=request.id, freed_bytes=self._close_runner())
-                case Generate() | Chat() | Embed() | Transcribe() as command:
+                case Generate() | Chat() | Embed() | Transcribe() | Speak() as command:
                     return self._add(request, command)
                 case Tokenize() as command:
                     return self._tokenize(request, command)
@@ -366,9 +367,7 @@ class Scheduler:
             if request.state.is_complete:
                 self._forget(request)
 
-    def _deliver_one(
-        self, request: Request, event: EmbeddingOutput | TranscriptSegment | TranscriptionProgress
-    ) -> None:
+    def _deliver_one(self, request: Request, event: OutputEvent) -> None:
         if isinstance(event, EmbeddingOutput):
             self.tokens.prompt += event.prompt_tokens
         elif isinstance(event, TranscriptionProgress):

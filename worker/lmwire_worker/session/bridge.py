@@ -15,10 +15,9 @@ from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_comm
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
-from ..engine.interface import TokenDelta
+from ..engine.interface import OutputEvent, TokenDelta
 from ..process.stderr_log import Log
 from .bridge_messages import read_chat
-from .event_writer import OutputEvent
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request

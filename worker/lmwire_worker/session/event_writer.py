@@ -4,14 +4,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from lmwire_protocol.events import Done, Error, Progress
 
-from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptionProgress, TranscriptSegment
+from ..engine.interface import OutputEvent
 from .output_queue import OutputQueue
 
 if TYPE_CHECKING:
     from .request_state import Request
-
-OutputEvent = TokenDelta | ToolCallDelta | EmbeddingOutput | TranscriptSegment | TranscriptionProgress
-"""A runner's event that changes a request's state."""
 
 
 class EventWriter(Protocol):

@@ -15,7 +15,7 @@ from lmwire_protocol import Load, RequestError, encode_event, error_event, limit
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
 from ..engine.activity import Activity
-from .event_writer import OutputEvent
+from ..engine.interface import OutputEvent
 from .output_queue import OutputQueue
 from .request_state import CancelReason, Request
 

@@ -3,11 +3,11 @@
 import math
 import os
 import time
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol
 
 from msgspec.structs import replace
 
-from lmwire_protocol import Command, Embed, Generation, RequestError, Transcribe
+from lmwire_protocol import Command, Embed, Generation, RequestError, Speak, Transcribe
 from lmwire_protocol.events import (
     Choice,
     Done,
@@ -15,6 +15,7 @@ from lmwire_protocol.events import (
     FinishReason,
     ResultDone,
     SamplingDefaults,
+    SpeakDone,
     Timings,
     TranscribeDone,
     Usage,
@@ -24,13 +25,17 @@ from lmwire_protocol.limits import MAX_INT
 from ..engine.interface import (
     AdmittedRequest,
     EmbeddingOutput,
+    OutputEvent,
     Preparation,
+    SpeechOutput,
     TokenDelta,
     ToolCallDelta,
     TranscriptionProgress,
     TranscriptSegment,
 )
-from .event_writer import EventWriter, OutputEvent
+from .event_writer import EventWriter
+
+_SAMPLE_BYTES: Final = 2
 
 CancelReason = Literal["cancelled", "timeout"]
 """Why a request ends early."""
@@ -223,6 +228,38 @@ class TranscriptionState:
         return TranscribeDone(request.id, reason, self._duration_s, request.timings(0), self._language)
 
 
+class SpeechState:
+    """A `speak`."""
+
+    __slots__ = ("_finish_reason", "_seconds", "parts")
+    has_partial_result: ClassVar[bool] = True
+    unfinished_choices = 1
+
+    def __init__(self) -> None:
+        self.parts = 0
+        """Parts of the speech so far."""
+        self._seconds = 0.0
+        self._finish_reason: Literal["stop", "length"] | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the request has come to its own end."""
+        return self._finish_reason is not None
+
+    def apply(self, event: OutputEvent) -> bool:
+        """Take an event in, and return whether it completes the request."""
+        assert isinstance(event, SpeechOutput)
+        self.parts += bool(event.samples)
+        self._seconds += len(event.samples) / _SAMPLE_BYTES / event.sample_rate
+        self._finish_reason = event.finish_reason
+        return self.is_complete
+
+    def done(self, request: "Request") -> SpeakDone:
+        """Return the `done` of the request as it stands now."""
+        reason = self._finish_reason or request.cancel_reason or "cancelled"
+        return SpeakDone(request.id, reason, round(self._seconds, 3), request.seed, request.timings(0))
+
+
 class Request:
     """A command in flight.
 
@@ -277,7 +314,7 @@ class Request:
         self.key = 0
         self.finish_round = 0.0
         self.seed = _seed(command)
-        timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe) else None
+        timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe | Speak) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = AdmittedRequest(prompt_tokens=0)
         self.preparation: Preparation | None = None
@@ -327,12 +364,14 @@ def _state(command: Command) -> RequestState:
         return GenerationState(command.n)
     if isinstance(command, Embed):
         return EmbeddingState(len(command.input))
+    if isinstance(command, Speak):
+        return SpeechState()
     return TranscriptionState() if isinstance(command, Transcribe) else CommandState()
 
 
 def _seed(command: Command) -> int:
     """Return the request's own seed, or draw one, so that even a request that never ran can be repeated."""
-    if isinstance(command, Generation) and command.seed is not None:
+    if isinstance(command, Generation | Speak) and command.seed is not None:
         return command.seed
     return int.from_bytes(os.urandom(8)) & MAX_INT
 

@@ -1,5 +1,6 @@
 """A version 1 session: it answers some commands itself and passes the others to the engine."""
 
+import base64
 import math
 import os
 import time
@@ -28,6 +29,7 @@ from lmwire_protocol import (
     usable_id,
 )
 from lmwire_protocol.events import (
+    Audio,
     CacheStats,
     Done,
     Error,
@@ -43,14 +45,20 @@ from lmwire_protocol.events import (
     ToolCall,
 )
 
-from ..engine.interface import EmbeddingOutput, TokenDelta, ToolCallDelta, TranscriptSegment
+from ..engine.interface import (
+    EmbeddingOutput,
+    OutputEvent,
+    SpeechOutput,
+    TokenDelta,
+    ToolCallDelta,
+    TranscriptSegment,
+)
 from ..process.process_tree import is_ancestor
 from ..process.stderr_log import Log
-from .event_writer import OutputEvent
 from .lifecycle import LifecycleMonitor
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
-from .request_state import Request, TranscriptionState
+from .request_state import Request, SpeechState, TranscriptionState
 
 _SAMPLING_FIELDS = frozenset(SamplingDefaults.__struct_fields__)
 
@@ -97,6 +105,8 @@ class EventWriterV1:
             output.put_stream(encode_embedding(request.id, event.index, event.vector, numbers=as_numbers))
         elif isinstance(event, TranscriptSegment):
             output.put_stream(encode_event(_segment(request, event)))
+        elif isinstance(event, SpeechOutput) and event.samples:
+            output.put_stream(encode_event(_audio(request, event)))
 
     def progress(self, event: Progress) -> bytes:
         """Return the line of a progress event."""
@@ -128,6 +138,16 @@ def _segment(request: Request, segment: TranscriptSegment) -> Segment:
         end_s=segment.end_s,
         text=segment.text,
         words=segment.words,
+    )
+
+
+def _audio(request: Request, part: SpeechOutput) -> Audio:
+    assert isinstance(request.state, SpeechState)
+    return Audio(
+        id=request.id,
+        index=request.state.parts - 1,  # it is counted already
+        sample_rate=part.sample_rate,
+        audio=base64.b64encode(part.samples).decode(),
     )
 
 

@@ -41,6 +41,15 @@ class TranscribeDone(events.TranscribeDone, tag="done", kw_only=True):
         self.finish_reason = _known_or_other(self.finish_reason)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
+class SpeakDone(events.SpeakDone, tag="done", kw_only=True):
+    """The `done` of `speak`, with any finish_reason."""
+
+    finish_reason: str  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __post_init__(self) -> None:
+        self.finish_reason = _known_or_other(self.finish_reason)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
 class PingDone(events.PingDone, tag="done", kw_only=True):
     """The `done` of `ping`, with any state."""
 
@@ -50,6 +59,7 @@ class PingDone(events.PingDone, tag="done", kw_only=True):
 _OPEN_TYPES: Final[dict[type[events.Done], type[events.Done]]] = {
     events.ResultDone: ResultDone,
     events.TranscribeDone: TranscribeDone,
+    events.SpeakDone: SpeakDone,
     events.PingDone: PingDone,
 }
 

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from lmwire_protocol.json_value import JsonValue
 
 Event: TypeAlias = (
-    TokenDelta | ToolCallDelta | events.Embedding | events.Segment | events.Progress | events.Error | events.Done
+    TokenDelta
+    | ToolCallDelta
+    | events.Embedding
+    | events.Segment
+    | events.Audio
+    | events.Progress
+    | events.Error
+    | events.Done
 )
 
 
@@ -35,7 +42,7 @@ class RequestEvents(NamedTuple):
 _decode = msgspec.json.Decoder(Event).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_REQUIRED_EVENTS: Final = frozenset({"token", "tool_call", "embedding", "segment", "done", "error"})
+_REQUIRED_EVENTS: Final = frozenset({"token", "tool_call", "embedding", "segment", "audio", "done", "error"})
 _QUOTE_BYTES = 200
 
 
@@ -130,7 +137,7 @@ class ClientSession:
 
     def _close_request(self, id: str, event: Event, line: bytes) -> Event | None:
         """Close the request if the event is its terminal, and decode a `done` as the command's own Struct."""
-        if isinstance(event, ToolCallDelta | events.Embedding | events.Segment | events.Progress):
+        if isinstance(event, ToolCallDelta | events.Embedding | events.Segment | events.Audio | events.Progress):
             return event
         command = self._pending[id]
         try:

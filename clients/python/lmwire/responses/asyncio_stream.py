@@ -12,6 +12,7 @@ from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
 from .answer import Answer, assemble_answers
 from .pending_request import OnProgress, PendingRequest, Result
+from .speech import assemble_wav
 
 Item = TypeVar("Item")
 
@@ -110,3 +111,11 @@ class AsyncTranscript(AsyncResponseStream[events.Segment, events.TranscribeDone]
         """See `Transcript.text`."""
         async with self:
             return "".join([segment.text async for segment in self])
+
+
+class AsyncSpeech(AsyncResponseStream[events.Audio, events.SpeakDone]):
+    """A `Speech` for one task at a time."""
+
+    async def wav(self) -> bytes:
+        """See `Speech.wav`."""
+        return assemble_wav(await self.collect())

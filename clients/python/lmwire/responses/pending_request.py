@@ -13,7 +13,7 @@ from ..transport.connection import Connection, Delivery, ResponseQueue
 
 OnProgress: TypeAlias = Callable[[events.Progress], None]
 Result = TypeVar("Result", bound=events.Done)
-_COLLECTED: Final = frozenset({TokenDelta, ToolCallDelta, events.Embedding, events.Segment})
+_COLLECTED: Final = frozenset({TokenDelta, ToolCallDelta, events.Embedding, events.Segment, events.Audio})
 """Types of the events that a response consists of."""
 
 

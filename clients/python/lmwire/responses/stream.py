@@ -12,6 +12,7 @@ from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
 from .answer import Answer, assemble_answers
 from .pending_request import OnProgress, PendingRequest, Result
+from .speech import assemble_wav
 
 Item = TypeVar("Item")
 
@@ -127,3 +128,11 @@ class Transcript(ResponseStream[events.Segment, events.TranscribeDone]):
         """Wait for the end, and return the unread text."""
         with self:
             return "".join(segment.text for segment in self)
+
+
+class Speech(ResponseStream[events.Audio, events.SpeakDone]):
+    """A speech as it is made: iterate over its parts, on one thread at a time; `speech_samples` reads a part."""
+
+    def wav(self) -> bytes:
+        """Wait for the end, and return the whole speech as the content of a WAV file. Includes parts that were read."""
+        return assemble_wav(self.collect())
