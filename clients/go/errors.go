@@ -9,7 +9,7 @@ import (
 	"github.com/lmwire/lmwire/clients/go/internal/process"
 )
 
-// A Code says why a request failed. Codes are errors, for errors.Is:
+// A Code is the reason why a request failed. Codes are errors, for errors.Is:
 //
 //	if errors.Is(err, lmwire.ErrBusy) { … }
 //

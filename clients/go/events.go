@@ -79,7 +79,7 @@ type Progress struct {
 // Text returns an empty text.
 func (*Progress) Text() string { return "" }
 
-// A FinishReason says why an answer ended.
+// A FinishReason is the reason why an answer ended.
 type FinishReason string
 
 // The finish reasons. [FinishOther] stands for those of a later version.

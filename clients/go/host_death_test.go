@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// runHost is a program that starts a worker, says when an endless chat streams, and reads on.
+// runHost is a program that starts a worker, prints a line when an endless chat streams, and reads on.
 func runHost(pipe string) error {
 	command := fmt.Sprintf("exec 9>'%s'; exec lmwire mock --model mock --token-ms 20", pipe)
 	worker, err := Start(context.Background(), WithCommand("sh", "-c", command), WithHostWatch(true))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// hasWorker says whether `lmwire` is on PATH.
+// hasWorker reports whether `lmwire` is on PATH.
 var hasWorker bool
 
 func TestMain(m *testing.M) {

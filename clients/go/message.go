@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// A Role says who speaks.
+// A Role is that of the speaker.
 type Role string
 
 // The roles of messages.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An Option of [Start] says how a worker is found, started and ended.
+// An Option of [Start] changes how a worker is found, started or ended.
 type Option func(*config)
 
 type config struct {
@@ -56,7 +56,7 @@ func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
 
-// WithHostWatch says whether the worker ends when this process ends, even while another process holds its pipes open.
+// WithHostWatch sets whether the worker ends when this process ends, even while another process holds its pipes open.
 // The worker must then be a descendant of this process, so the default is false for a whole command.
 func WithHostWatch(watch bool) Option {
 	return func(c *config) { c.hostWatch = &watch }

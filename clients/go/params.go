@@ -195,7 +195,7 @@ type Function struct {
 	Strict      bool   `json:"strict,omitzero"`     // Enforce the schema even if the model is free to call or not.
 }
 
-// A ToolChoice says whether the model calls tools. The zero value lets the model decide.
+// A ToolChoice decides whether the model calls tools. The zero value lets the model decide.
 type ToolChoice struct {
 	Mode string // "auto", "none" or "required".
 	Name string // The function that the model must call, instead of Mode.

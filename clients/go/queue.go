@@ -32,7 +32,7 @@ func (q *queue) add(event any, size int) bool {
 	return true
 }
 
-// finish ends the queue; the error is nil after a terminal that is no error.
+// finish ends the queue. The error is nil after a `done`.
 func (q *queue) finish(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -50,7 +50,7 @@ type SamplingDefaults struct {
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitzero"`
 }
 
-// PingReply says what the worker does.
+// PingReply is the state of the worker.
 type PingReply struct {
 	State     string   `json:"state"`                // "idle", "loading", "running", "paused" or "draining".
 	StepAgeMS *float64 `json:"step_age_ms,omitzero"` // Milliseconds since the engine's last progress. Nil without work.

@@ -24,7 +24,7 @@ type Supervisor struct {
 	// Setup prepares a started worker for requests: it loads the model.
 	Setup func(ctx context.Context, worker *Worker) error
 	// StepLimit is the time without progress after which a worker counts as hung, while a request waits. A load that
-	// reports progress makes progress. 0 is [DefaultStepLimit]; below 0 is no limit.
+	// reports progress makes progress. 0 is [DefaultStepLimit]; a negative value turns it off.
 	StepLimit time.Duration
 	// Breaker forbids starts after several failures.
 	Breaker Breaker

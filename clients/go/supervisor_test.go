@@ -63,7 +63,7 @@ func TestASupervisorStopsStartingWorkersThatFail(t *testing.T) {
 	}
 }
 
-func TestASetupThatFailsEndsTheWorkerAndIsNoFailureOfIt(t *testing.T) {
+func TestASetupThatFailsDoesNotCountAsAFailureOfTheWorker(t *testing.T) {
 	t.Parallel()
 	supervisor := supervise(t, mock())
 	problem := errors.New("no such file")

@@ -2,7 +2,7 @@
 //
 //	go run . [-model MODEL] [-commit]
 //
-// Ctrl-C ends the answer and keeps what there is.
+// Ctrl-C ends the answer and keeps its text so far.
 package main
 
 import (
