@@ -35,6 +35,7 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
+from ..engine.capabilities import check_capability
 from ..engine.interface import (
     EmbeddingOutput,
     Failed,
@@ -326,9 +327,7 @@ class Scheduler:
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()
-        if command.name not in runner.model.capabilities:
-            able = ", ".join(runner.model.capabilities)
-            raise RequestError("unsupported", f"{runner.model.path} cannot serve {command.name}; it can serve {able}")
+        check_capability(command.name, runner.model.path, runner.model.capabilities)
         return runner
 
     def _require_runner(self) -> ModelRunner:
