@@ -14,7 +14,9 @@ from lmwire_http.openai.responses.tool_set import ToolSet
 from support.http.http_server import Server
 from support.http.raw_http import asked
 
-NAMES = ("codex_first_turn", "codex_after_patch", "codex_after_subagent")
+WITH_WEB_SEARCH = ("codex_first_turn", "codex_after_patch", "codex_after_subagent")
+OF_OPENAIS_MODELS = ("codex_default_model", "codex_agent_message")
+"""Requests for a model of OpenAI's by name, whose tools are an item of the input."""
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def messages(name: str) -> list[Any]:
     return Conversation(None, [], [item for item in items if not isinstance(item, ItemReference)]).messages
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WITH_WEB_SEARCH)
 def test_codex_is_answered_and_only_web_search_is_left_out(scripted_server: Server, name: str) -> None:
     answer = asked(scripted_server.url, "POST", "/v1/responses", recorded(name))
     assert answer.status == 200
@@ -34,8 +36,22 @@ def test_codex_is_answered_and_only_web_search_is_left_out(scripted_server: Serv
     assert b"event: response.completed\n" in answer.body
 
 
+@pytest.mark.parametrize("name", OF_OPENAIS_MODELS)
+def test_codex_is_answered_by_another_model_under_the_name_of_openais(scripted_server: Server, name: str) -> None:
+    answer = asked(scripted_server.url, "POST", "/v1/responses", recorded(name))
+    assert answer.status == 200
+    assert "x-lmwire-ignored-fields" not in answer.headers
+    assert b"event: response.completed\n" in answer.body
+
+
+def test_the_model_reads_a_message_of_an_agent() -> None:
+    *_, message = messages("codex_agent_message")
+    assert message["role"] == "user"
+    assert "FINAL_ANSWER" in str(message["content"])
+
+
 def test_codex_offers_its_agents_as_functions() -> None:
-    tools = ToolSet(read_tools(recorded("codex_first_turn")["tools"], UnknownFields({}))).options()["tools"]
+    tools = ToolSet({"tools": read_tools(recorded("codex_first_turn")["tools"], UnknownFields({}))}).options()["tools"]
     assert [tool["function"]["name"] for tool in tools] == [
         "exec_command",
         "view_image",

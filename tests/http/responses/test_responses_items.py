@@ -7,7 +7,7 @@ import pytest
 from lmwire_http.errors import ApiError
 from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.openai.responses.conversation import Conversation
-from lmwire_http.openai.responses.items import InputItem, ItemReference, read_items
+from lmwire_http.openai.responses.items import AdditionalTools, InputItem, ItemReference, read_items
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
@@ -176,3 +176,41 @@ def test_a_conversation_without_anything_to_read_is_refused() -> None:
     with pytest.raises(ApiError) as refused:
         conversation([{"type": "web_search_call", "id": "ws_1"}])
     assert refused.value.param == "input"
+
+
+def test_the_message_of_an_agent_is_the_users_with_what_was_not_encrypted() -> None:
+    content = [
+        {"type": "input_text", "text": "Payload:"},
+        {"type": "encrypted_content", "encrypted_content": "say ready"},
+    ]
+    item = {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": content}
+    [message] = conversation([item]).messages
+    assert message["role"] == "user"
+    assert "Payload:" in str(message.get("content")) and "say ready" in str(message.get("content"))
+
+
+@pytest.mark.parametrize(
+    ("item", "param"),
+    [
+        ({"type": "agent_message", "content": [{"type": "encrypted_content"}]}, "input[0].content[0].type"),
+        ({"type": "agent_message"}, "input[0].content"),
+        ({"type": "shell_call", "action": {}}, "input[0].call_id"),
+        ({"type": "additional_tools", "tools": [{"type": "custom"}]}, "input[0].tools[0].name"),
+        ({"type": "additional_tools", "tools": [5]}, "input[0].tools[0]"),
+        ({"type": "additional_tools"}, "input[0].tools"),
+    ],
+)
+def test_an_invalid_item_is_named(item: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        items([item])
+    assert refused.value.param == param
+
+
+def test_additional_tools_are_no_message_and_hosted_ones_are_left_out() -> None:
+    unknown = UnknownFields({})
+    tools = [{"type": "web_search"}, {"name": "look"}]
+    read = read_items([{"type": "additional_tools", "role": "developer", "tools": tools}], unknown)
+    [item] = read
+    assert isinstance(item, AdditionalTools)
+    assert [tool and tool.name for tool in item.tools] == [None, "look"]
+    assert [*unknown.ignored] == ["input[].tools[].web_search"]

@@ -145,9 +145,13 @@ def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:
 def failing_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve a mock worker that fails with a message about a field and with an API key."""
     error = {"code": "engine_error", "field": "max_tokens", "message": "max_tokens: too many for sk-secret-1"}
-    rules = [
+    rules: list[Any] = [
         {"match": {"last_message": "late"}, "reply": {"text": "Half", "error": error}},
         {"match": {"last_message": "silent"}, "reply": {"tokens": [{"text": "", "delay_ms": 300}], "error": error}},
+    ]
+    rules += [
+        {"match": {"last_message": code}, "reply": {"text": "Half", "error": {"code": code}}}
+        for code in ("busy", "context_overflow", "invalid_request", "engine_error")
     ]
     scenario = tmp_path_factory.mktemp("scenario") / "failing.json"
     scenario.write_text(json.dumps({"rules": rules}))
@@ -181,3 +185,16 @@ def test_a_failure_after_waiting_events_is_a_failed_response(failing_server: Ser
 def test_numbers_go_on_through_waiting_events(failing_server: Server) -> None:
     numbers = [event.sequence_number for event in failed_stream(failing_server, "silent")]
     assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        ("busy", "rate_limit_exceeded"),
+        ("context_overflow", "context_length_exceeded"),
+        ("invalid_request", "invalid_prompt"),
+        ("engine_error", "server_error"),
+    ],
+)
+def test_a_failed_response_has_openais_code(failing_server: Server, failure: str, code: str) -> None:
+    assert failed_stream(failing_server, failure)[-1].response.error.code == code

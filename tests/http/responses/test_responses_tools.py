@@ -80,6 +80,17 @@ def test_a_conversation_goes_on_from_a_custom_call(client: OpenAI) -> None:
     assert [item.type for item in listed] == ["message", "message", "custom_tool_call", "custom_tool_call_output"]
 
 
+def test_tools_in_the_input_are_offered_and_stay_offered(client: OpenAI) -> None:
+    tools = {"type": "additional_tools", "role": "developer", "tools": [PATCH, AGENTS]}
+    first = client.responses.create(
+        model="mock",
+        input=[tools, {"role": "user", "content": "patch the file"}],  # type: ignore[list-item]
+    )
+    assert [item.type for item in first.output] == ["message", "custom_tool_call"]
+    second = client.responses.create(model="mock", input="start an agent", previous_response_id=first.id)
+    assert [getattr(item, "namespace", None) for item in second.output] == ["agents"]
+
+
 def test_hosted_tools_and_their_items_are_named_in_the_response_and_the_log(scripted_server: Server) -> None:
     items = [
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}},

@@ -23,7 +23,7 @@ SEARCH: Any = {"type": "web_search", "external_web_access": False}
 
 def tool_set(*tools: Any, choice: Any = None, unknown: UnknownFields | None = None) -> ToolSet:
     unknown = unknown or UnknownFields({})
-    return ToolSet(read_tools(tools, unknown), None if choice is None else read_choice(choice, unknown))
+    return ToolSet({"tools": read_tools(tools, unknown)}, None if choice is None else read_choice(choice, unknown))
 
 
 def offered(tools: ToolSet) -> list[dict[str, Any]]:
@@ -130,6 +130,14 @@ def test_an_invalid_tool_or_choice_is_named(tools: Any, choice: Any, param: str)
         tool_set(*tools, choice=choice)
     assert refused.value.param == param
     assert param in refused.value.message
+
+
+def test_of_tools_with_the_same_name_the_last_one_counts() -> None:
+    first, later = {**CLOSE, "description": "Old."}, {**CLOSE, "description": "New."}
+    read = [read_tools([tool], UnknownFields({})) for tool in (first, later)]
+    tools = ToolSet({"tools": read[0], "input[1].tools": read[1]})
+    assert [function["description"] for function in offered(tools)] == ["New."]
+    assert tools.client_field("tools[0].function.description") == "input[1].tools[0].description"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,17 @@ def test_a_request_that_ends_in_time_is_answered() -> None:
         assert server.process.wait(SECONDS) == 0
 
 
+def test_a_streamed_response_that_exceeds_the_shutdown_time_is_a_failed_one() -> None:
+    with served("--worker", WORKER, "--drain", "0.2") as server, RawClient(server.url) as client:
+        client.ask("POST", "/v1/responses", {"model": "mock", "input": "say one and wait", "stream": True})
+        client.read_until(b'"delta":"One"')
+        server.process.send_signal(SIGTERM)
+        last = client.read_until(b"0\r\n\r\n")
+        assert b"event: response.failed" in last and b"the server" in last
+        assert client.at_end()
+        assert server.process.wait(SECONDS) == 0
+
+
 def test_a_request_that_exceeds_the_shutdown_time_gets_an_error() -> None:
     with served("--worker", WORKER, "--drain", "0.2") as server:
         streamed, whole, half, anthropic = clients = [RawClient(server.url) for _ in range(4)]

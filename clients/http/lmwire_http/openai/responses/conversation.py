@@ -11,6 +11,7 @@ from ...inference.media_inputs import image_input
 from ..content_parts import PartDict, separate_texts
 from ..messages import wire_arguments
 from .items import (
+    AdditionalTools,
     Call,
     CustomToolCall,
     CustomToolCallOutput,
@@ -95,6 +96,8 @@ class Conversation:
             case Reasoning():
                 turn = self._turn(path, "content", "tool_calls")
                 turn["reasoning"] = turn.get("reasoning", "") + _joined_reasoning(item)
+            case AdditionalTools():
+                pass  # the tool set has them
             case FunctionCall():
                 self._add_call(item, wire_arguments(item.arguments), path)
             case CustomToolCall():

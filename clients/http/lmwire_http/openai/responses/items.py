@@ -4,7 +4,7 @@ Ids and statuses in requests are accepted and ignored.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,8 @@ from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
 from ...inference.logprobs import TokenLogprob
 from ..ids import new_id
-from .hosted_tool_items import as_function_item
+from .tool_schema import Tool, served_tools
+from .translated_items import translate_item
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 _CONTENT: Final = frozenset({"content", "output", "encrypted_content"})
@@ -156,12 +157,21 @@ class Reasoning(Item, tag="reasoning", kw_only=True):
     """Ignored: only the service that wrote it can read it."""
 
 
+class AdditionalTools(Item, tag="additional_tools", kw_only=True):
+    """Tools that are offered in addition to those of the request."""
+
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    """Ignored."""
+    tools: list[Tool | None]
+    """Null is a tool that is left out."""
+
+
 class ItemReference(Item, tag="item_reference", kw_only=True):
     """A reference to an item of a stored response, by its id."""
 
 
 Call: TypeAlias = FunctionCall | CustomToolCall
-InputItem: TypeAlias = Message | Call | FunctionCallOutput | CustomToolCallOutput | Reasoning
+InputItem: TypeAlias = Message | Call | FunctionCallOutput | CustomToolCallOutput | Reasoning | AdditionalTools
 OutputItem: TypeAlias = Reasoning | Message | Call
 
 
@@ -188,7 +198,7 @@ def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Seq
         return [Message(role="user", content=input)]
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
-    served = [_served(as_function_item(item), f"input[{place}]", unknown) for place, item in enumerate(input)]
+    served = [_served(translate_item(item), f"input[{place}]", unknown) for place, item in enumerate(input)]
     return convert({"input": served}, _InputField, unknown).input
 
 
@@ -208,6 +218,8 @@ def _served(item: dict[str, Any], path: str, unknown: UnknownFields) -> dict[str
             raise invalid_field(f"{path}.type: {problem}", f"{path}.type")
         unknown.leave_out(path, kind)
         return None
+    if kind == "additional_tools" and isinstance(tools := item.get("tools"), list):
+        item["tools"] = served_tools(cast(list[Any], tools), f"{path}.tools", unknown)
     if isinstance(item.get("arguments"), dict):
         item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
     return item

@@ -1,6 +1,6 @@
 """The generation of one response, from its request to its last event."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -14,14 +14,14 @@ from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
 from .conversation import Conversation
-from .items import InputItem, ItemReference, assign_ids, read_items
+from .items import AdditionalTools, InputItem, ItemReference, assign_ids, read_items
 from .output_builder import OutputBuilder
 from .request_options import chat_options, client_field
 from .request_schema import ResponseRequest
 from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
 from .stream_encoder import EventEncoder
 from .stream_events import Event, ResponseCompleted, ResponseFailed, ResponseIncomplete
-from .tool_schema import read_choice, read_tools
+from .tool_schema import Tool, read_choice, read_tools
 from .tool_set import ToolSet
 
 
@@ -50,14 +50,14 @@ class ResponseGeneration:
         self._context, self._body = context, body
         tools = read_tools(body.tools or [], context.unknown_fields)
         choice = None if body.tool_choice is None else read_choice(body.tool_choice, context.unknown_fields)
-        self._tools = ToolSet(tools, choice)
-        self._options: Any = chat_options(body, self._tools)
         earlier = self._find_earlier()
         items = [
             self._resolve_reference(item, number)
             for number, item in enumerate(read_items(body.input, context.unknown_fields))
         ]
         self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
+        self._tools = ToolSet({"tools": tools, **_additional_tools(self._earlier_items, items)}, choice)
+        self._options: Any = chat_options(body, self._tools)
         self._earlier_size = earlier.size if earlier else 0
         self._conversation = Conversation(body.instructions, self._earlier_items, items)
         restore_call_ids(self._conversation.messages, OPENAI_PREFIX)
@@ -155,3 +155,14 @@ class ResponseGeneration:
         size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
         items = [*self._earlier_items, *self._items]
         self._context.state.response_store.put(response.id, StoredResponse(response, items, size), size)
+
+
+def _additional_tools(
+    earlier: Sequence[InputItem], items: Sequence[InputItem | None]
+) -> dict[str, Sequence[Tool | None]]:
+    """Return the tools that items of the conversation offer, by their paths in the request."""
+    found = {
+        f"input[{place}].tools": item.tools for place, item in enumerate(items) if isinstance(item, AdditionalTools)
+    }
+    stored = [tool for item in earlier if isinstance(item, AdditionalTools) for tool in item.tools]
+    return {"previous_response_id.tools": stored, **found}

@@ -167,9 +167,19 @@ def fail_response(response: Response, output: list[OutputItem], error: ApiError,
         error: The error.
         request_id: The HTTP request's id.
     """
-    code = "rate_limit_exceeded" if error.status == 429 else "server_error" if error.status >= 500 else "invalid_prompt"
-    problem = ResponseError(code=code, message=error.message, retryable=error.retryable, request_id=request_id)
+    problem = ResponseError(
+        code=_error_code(error), message=error.message, retryable=error.retryable, request_id=request_id
+    )
     return msgspec.structs.replace(response, status="failed", error=problem, output=output)
+
+
+def _error_code(error: ApiError) -> str:
+    """Return the code by which clients decide whether to send a request again, or a shorter one."""
+    if error.code == "context_overflow":
+        return "context_length_exceeded"
+    if error.status == 429:
+        return "rate_limit_exceeded"
+    return "server_error" if error.status >= 500 else "invalid_prompt"
 
 
 def _usage(used: events.Usage) -> Usage:

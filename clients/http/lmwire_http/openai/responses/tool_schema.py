@@ -1,7 +1,7 @@
 """Tools of a response request, and the choice among them."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -114,8 +114,21 @@ def read_tools(tools: Sequence[dict[str, Any]], unknown: UnknownFields) -> list[
     Raises:
         ApiError: A tool is invalid, or must not be left out.
     """
-    read = [_with_type(tool, f"tools[{place}]", unknown) for place, tool in enumerate(tools)]
-    return convert({"tools": read}, _ToolsField, unknown).tools
+    return convert({"tools": served_tools(tools, "tools", unknown)}, _ToolsField, unknown).tools
+
+
+def served_tools(tools: Sequence[Any], path: str, unknown: UnknownFields) -> list[Any]:
+    """Return tools with their types, as decoded JSON. None takes the place of those that are left out.
+
+    Args:
+        tools: The tools.
+        path: Their path in the request.
+        unknown: Collects the tools that are left out.
+
+    Raises:
+        ApiError: A tool must not be left out.
+    """
+    return [_with_type(tool, f"{path}[{place}]", unknown) for place, tool in enumerate(tools)]
 
 
 def read_choice(choice: str | dict[str, Any], unknown: UnknownFields) -> ToolChoice:
@@ -134,7 +147,10 @@ def read_choice(choice: str | dict[str, Any], unknown: UnknownFields) -> ToolCho
     return convert({"tool_choice": choice}, _ChoiceField, unknown).tool_choice
 
 
-def _with_type(tool: dict[str, Any], path: str, unknown: UnknownFields) -> dict[str, Any] | None:
+def _with_type(tool: Any, path: str, unknown: UnknownFields) -> Any:
+    if not isinstance(tool, dict):
+        return tool
+    tool = cast(dict[str, Any], tool)
     kind = tool.get("type", "function")
     if isinstance(kind, str) and kind not in _TOOL_TYPES:
         unknown.leave_out(path, kind)

@@ -1,7 +1,7 @@
 """The tools of a response request as functions, which are all that a model can call, and the way back."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -53,16 +53,23 @@ class ToolSet:
     A function's name in a namespace is `namespace__name`. A custom tool is a function with one argument, `input`.
 
     Args:
-        tools: The request's tools. None is one that is left out.
+        tools: The tools, by the path of their list in the request. None is one that is left out. Of several tools with
+            the same name and namespace, the last one counts.
         choice: The request's choice among them.
 
     Raises:
         ApiError: Two tools have the same name, or the choice is not one of the tools.
     """
 
-    def __init__(self, tools: Sequence[Tool | None], choice: ToolChoice | None = None) -> None:
-        offered = [each for place, tool in enumerate(tools) for each in _flattened(tool, f"tools[{place}]")]
-        self._tools = _by_name(offered)
+    def __init__(self, tools: Mapping[str, Sequence[Tool | None]], choice: ToolChoice | None = None) -> None:
+        flattened = [
+            offered
+            for path, listed in tools.items()
+            for place, tool in enumerate(listed)
+            for offered in _flattened(tool, f"{path}[{place}]")
+        ]
+        self._tools = _by_name(flattened)
+        offered = [*{each.function.name: each for each in flattened}.values()]
         self._choice = choice
         self._offered = _allowed(choice, offered, self._tools) if isinstance(choice, ChooseAllowed) else offered
 
