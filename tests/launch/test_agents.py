@@ -14,7 +14,9 @@ CONTEXT = 65_536
 def configure(agent: str, folder: Path, context_len: int | None = CONTEXT) -> Setup:
     """Return the agent's setup for a server with one model."""
     model = Model("mlx-community/Coder-4bit", context_len)
-    return AGENTS[agent].configure(Server(url="http://studio:8080", api_key="key", needs_key=True, model=model), folder)
+    models = b'[{"slug": "mlx-community/Coder-4bit"}]'
+    server = Server(url="http://studio:8080", api_key="key", needs_key=True, model=model, codex_models=models)
+    return AGENTS[agent].configure(server, folder)
 
 
 def test_claude_uses_the_model_for_each_of_its_sizes(tmp_path: Path) -> None:
@@ -43,6 +45,12 @@ def test_codex_gets_a_provider_by_overrides_and_the_key_by_a_variable(tmp_path: 
     assert json.loads(overrides["model"]) == "mlx-community/Coder-4bit"
     assert overrides["model_context_window"] == str(CONTEXT)
     assert setup.environment == {json.loads(overrides["model_providers.lmwire.env_key"]): "key"}
+
+
+def test_codex_gets_the_servers_description_of_the_models(tmp_path: Path) -> None:
+    overrides = dict(word.split("=", 1) for word in configure("codex", tmp_path).arguments if word != "-c")
+    catalog = json.loads(Path(json.loads(overrides["model_catalog_json"])).read_bytes())
+    assert catalog == {"models": [{"slug": "mlx-community/Coder-4bit"}]}
 
 
 def test_opencode_gets_a_configuration_with_the_limits_of_the_model(tmp_path: Path) -> None:

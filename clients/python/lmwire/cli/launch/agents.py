@@ -56,9 +56,13 @@ def _claude(server: Server, _: Path) -> Setup:
     return Setup(environment)
 
 
-def _codex(server: Server, _: Path) -> Setup:
+def _codex(server: Server, folder: Path) -> Setup:
     """https://developers.openai.com/codex/config-advanced: `-c` overrides config.toml for one process."""
     key = "LMWIRE_API_KEY"
+    catalog = folder / "models.json"
+    catalog.write_bytes(
+        b'{"models": %b}' % server.codex_models
+    )  # what Codex must know of a model that it does not list
     settings = {
         "model_provider": _PROVIDER,
         f"model_providers.{_PROVIDER}.name": "lmwire",
@@ -66,6 +70,7 @@ def _codex(server: Server, _: Path) -> Setup:
         f"model_providers.{_PROVIDER}.wire_api": "responses",
         f"model_providers.{_PROVIDER}.env_key": key,
         "model": server.model.id,
+        "model_catalog_json": str(catalog),
     }
     overrides = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
     if server.model.context_len:

@@ -44,6 +44,7 @@ class _ListedModel(msgspec.Struct):
 
 class _ModelList(msgspec.Struct):
     data: list[_ListedModel]
+    models: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Server:
     needs_key: bool
     """True if the key is a secret."""
     model: Model
+    codex_models: bytes
+    """The list of the models in the JSON form that Codex reads."""
 
 
 @contextlib.contextmanager
@@ -99,15 +102,15 @@ def _checked(url: str) -> str:
 def _is_lmwire(url: str, api_key: str | None) -> bool:
     """Return whether a server of lmwire runs at an address. One that refuses the key may be another program's."""
     try:
-        models = _list_models(url, api_key)
+        listed = _list_models(url, api_key)
     except (OSError, msgspec.DecodeError):
         return False
-    return any(model.owned_by == "lmwire" for model in models)
+    return any(model.owned_by == "lmwire" for model in listed.data)
 
 
 def _describe(url: str, api_key: str | None, name: str | None) -> Server:
     try:
-        models = _list_models(url, api_key)
+        listed = _list_models(url, api_key)
     except HTTPError as error:
         if error.code == _UNAUTHORIZED:
             raise CliError(f"the server at {url} needs an API key: give it with --api-key or $LMWIRE_API_KEY") from None
@@ -117,15 +120,20 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
     except OSError as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise CliError(f"no server answers at {url}: {reason}; start one with lmwire serve MODEL") from None
-    chosen = _choose(models, name)
-    model = Model(chosen.id, chosen.context_length)
-    return Server(url=url, api_key=api_key or _ANY_KEY, needs_key=api_key is not None, model=model)
+    chosen = _choose(listed.data, name)
+    return Server(
+        url=url,
+        api_key=api_key or _ANY_KEY,
+        needs_key=api_key is not None,
+        model=Model(chosen.id, chosen.context_length),
+        codex_models=bytes(listed.models),
+    )
 
 
-def _list_models(url: str, api_key: str | None) -> list[_ListedModel]:
+def _list_models(url: str, api_key: str | None) -> _ModelList:
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
     with _open(Request(f"{url}/v1/models", headers=headers), timeout=_ANSWER_TIMEOUT_S) as response:
-        return msgspec.json.decode(response.read(_MOST_BYTES), type=_ModelList).data
+        return msgspec.json.decode(response.read(_MOST_BYTES), type=_ModelList)
 
 
 def _choose(models: list[_ListedModel], name: str | None) -> _ListedModel:
