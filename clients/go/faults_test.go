@@ -283,3 +283,27 @@ func TestAFailedLoadSaysWhetherAModelIsLoaded(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+func TestARequestOfAStalledWorkerEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	worker := startFaulty(t, "stall:after=1", impatient)
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	var text string
+	var failure error
+	for event, err := range worker.Chat(ctx, chat("a b c")) {
+		if err != nil {
+			failure = err
+			break
+		}
+		if text += event.Text(); text != "" {
+			cancel()
+		}
+	}
+	if !errors.Is(failure, context.Canceled) || text == "" {
+		t.Errorf("after %q the error is %v", text, failure)
+	}
+	if reply, err := worker.Ping(within(t)); err != nil || reply.State != "running" || reply.Active != 1 {
+		t.Errorf("%v: %+v", err, reply)
+	}
+}
