@@ -23,6 +23,8 @@ func newEvent(kind string) any {
 		return &embedding{}
 	case "segment":
 		return &Segment{}
+	case "audio":
+		return &AudioChunk{}
 	default:
 		return nil
 	}
@@ -45,6 +47,8 @@ func newDone(command string) any {
 		return &embedDone{}
 	case "transcribe":
 		return &TranscriptResult{}
+	case "speak":
+		return &SpeechResult{}
 	case "cache":
 		return &cacheDone{}
 	case "cancel":
@@ -81,7 +85,11 @@ func bindEvent(object map[string]any, event any) error {
 		}
 	case *TranscriptResult:
 		event.FinishReason = event.FinishReason.known()
+	case *SpeechResult:
+		event.FinishReason = event.FinishReason.known()
 	case *embedding:
+		return event.decode()
+	case *AudioChunk:
 		return event.decode()
 	}
 	return nil
@@ -116,4 +124,17 @@ func (e *embedding) decode() error {
 	default:
 		return errVector
 	}
+}
+
+// decode sets the samples of a part of a speech.
+func (c *AudioChunk) decode() error {
+	data, err := base64.StdEncoding.DecodeString(c.Audio)
+	if err != nil || len(data)%2 != 0 {
+		return errors.New("`audio` must be base64 of samples of 16 bits")
+	}
+	c.Samples = make([]int16, len(data)/2)
+	for i := range c.Samples {
+		c.Samples[i] = int16(binary.LittleEndian.Uint16(data[2*i:]))
+	}
+	return nil
 }

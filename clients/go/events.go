@@ -159,6 +159,14 @@ type Word struct {
 	EndS   float64 `json:"end_s"`
 }
 
+// An AudioChunk is a part of a speech.
+type AudioChunk struct {
+	Index      int     `json:"index"`
+	SampleRate int     `json:"sample_rate"` // Samples per second, the same in all parts.
+	Audio      string  `json:"audio"`       // Base64 of the samples.
+	Samples    []int16 `json:"-"`           // The samples, of one channel.
+}
+
 // embedding is a part of a vector.
 type embedding struct {
 	Index     int `json:"index"`

@@ -84,3 +84,32 @@ func parts[Part any](events iter.Seq2[any, error]) iter.Seq2[*Part, error] {
 		}
 	}
 }
+
+// A Speech is a spoken text.
+type Speech struct {
+	Samples    []int16 // Of one channel.
+	SampleRate int     // Samples per second. 0 if there are none.
+	SpeechResult
+}
+
+// Speak speaks a text.
+func (w *Worker) Speak(ctx context.Context, params SpeakParams, options ...RequestOption) (*Speech, error) {
+	var speech Speech
+	done, err := call[SpeechResult](ctx, w, "speak", params, options, func(event any) error {
+		if chunk, ok := event.(*AudioChunk); ok {
+			speech.SampleRate = chunk.SampleRate
+			speech.Samples = append(speech.Samples, chunk.Samples...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	speech.SpeechResult = *done
+	return &speech, nil
+}
+
+// AudioChunks speaks a text, and yields each part of the speech as it is made.
+func (w *Worker) AudioChunks(ctx context.Context, params SpeakParams, options ...RequestOption) iter.Seq2[*AudioChunk, error] {
+	return parts[AudioChunk](w.events(ctx, "speak", params, options))
+}

@@ -135,6 +135,18 @@ type TranscribeParams struct {
 	TimeoutMS   int64   `json:"timeout_ms,omitzero"`
 }
 
+// SpeakParams are the fields of `speak`.
+type SpeakParams struct {
+	Text         string  `json:"text"`
+	Voice        string  `json:"voice,omitzero"`        // A voice of the model. Empty: its first one.
+	Language     string  `json:"language,omitzero"`     // By the model's own name for it. Empty: the model decides.
+	Instructions string  `json:"instructions,omitzero"` // A description of the voice or of the manner.
+	Speed        float64 `json:"speed,omitzero"`        // 1 is the model's own.
+	MaxSeconds   int64   `json:"max_seconds,omitzero"`  // Maximum length of the speech. 0: 600.
+	Seed         *int64  `json:"seed,omitzero"`         // Nil: random; the result has it.
+	TimeoutMS    int64   `json:"timeout_ms,omitzero"`
+}
+
 type cacheParams struct {
 	Action string `json:"action"`
 }

@@ -111,6 +111,14 @@ type TranscriptResult struct {
 	Timings      Timings      `json:"timings"`
 }
 
+// SpeechResult is the end of a speech.
+type SpeechResult struct {
+	FinishReason FinishReason `json:"finish_reason"` // FinishLength: MaxSeconds was reached, or the model's own limit.
+	DurationS    float64      `json:"duration_s"`    // Seconds of the speech.
+	Seed         int64        `json:"seed"`          // The seed in use.
+	Timings      Timings      `json:"timings"`
+}
+
 type (
 	unloadDone struct {
 		FreedBytes int64 `json:"freed_bytes"`

@@ -43,11 +43,11 @@ type schemaDefinition struct {
 var typesOfTheProtocol = map[string]any{
 	"Hello": helloParams{}, "Load": LoadParams{}, "Unload": noParams{}, "Info": noParams{}, "Generate": GenerateParams{},
 	"Chat": ChatParams{}, "Tokenize": TokenizeParams{}, "Embed": EmbedParams{}, "Transcribe": TranscribeParams{},
-	"Cache": cacheParams{}, "Cancel": cancelParams{}, "Ping": noParams{}, "Stats": noParams{}, "Quit": quitParams{},
+	"Speak": SpeakParams{}, "Cache": cacheParams{}, "Cancel": cancelParams{}, "Ping": noParams{}, "Stats": noParams{}, "Quit": quitParams{},
 
 	"Token": Token{}, "ToolCall": ToolCallDelta{}, "Progress": Progress{}, "Embedding": embedding{}, "Segment": Segment{},
 	"Error": RequestError{}, "HelloDone": Hello{}, "ModelDone": Model{}, "UnloadDone": unloadDone{}, "ResultDone": Result{},
-	"TokenizeDone": tokenizeDone{}, "EmbedDone": embedDone{}, "TranscribeDone": TranscriptResult{}, "CacheDone": cacheDone{},
+	"TokenizeDone": tokenizeDone{}, "EmbedDone": embedDone{}, "TranscribeDone": TranscriptResult{}, "Audio": AudioChunk{}, "SpeakDone": SpeechResult{}, "CacheDone": cacheDone{},
 	"CancelDone": cancelDone{}, "PingDone": PingReply{}, "StatsDone": Stats{}, "QuitDone": quitDone{},
 
 	"Message": Message{}, "ContextFile": ContextFile{}, "Tool": Tool{}, "Function": Function{}, "CalledTool": ToolCall{}, "Media": Media{},

@@ -273,6 +273,29 @@ func TestARecordingIsTranscribed(t *testing.T) {
 	}
 }
 
+func TestATextIsSpoken(t *testing.T) {
+	t.Parallel()
+	worker := startMock(t)
+	params := SpeakParams{Text: "Buy milk", Seed: Ptr[int64](7)}
+	speech, err := worker.Speak(within(t), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := float64(len(speech.Samples)) / float64(speech.SampleRate)
+	if speech.SampleRate != 8000 || seconds != speech.DurationS || slices.Max(speech.Samples) == 0 {
+		t.Errorf("%d samples at %d a second: %+v", len(speech.Samples), speech.SampleRate, speech.SpeechResult)
+	}
+	if speech.FinishReason != FinishStop || speech.Seed != 7 {
+		t.Errorf("%+v", speech.SpeechResult)
+	}
+	for chunk, err := range worker.AudioChunks(within(t), params) {
+		if err != nil || chunk.Index != 0 || !slices.Equal(chunk.Samples, speech.Samples[:len(chunk.Samples)]) {
+			t.Errorf("%v: %+v", err, chunk)
+		}
+		break
+	}
+}
+
 func TestTheWorkerDescribesItself(t *testing.T) {
 	t.Parallel()
 	worker := start(t, mock())
