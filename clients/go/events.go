@@ -27,6 +27,8 @@ type Token struct {
 	Channel  Channel   `json:"channel,omitzero"`  // Content or Reasoning.
 	Call     bool      `json:"call,omitzero"`     // Whether the text belongs to a call that was cut off.
 	Logprobs []Logprob `json:"logprobs,omitzero"` // One for each of TokenIDs, if they were requested.
+	// PromptLogprobs are the next tokens of the prompt, if they were requested. Such an event has no text.
+	PromptLogprobs []Logprob `json:"prompt_logprobs,omitzero"`
 }
 
 // Text returns the text, if it is part of the answer.

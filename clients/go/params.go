@@ -61,6 +61,8 @@ type GenerateParams struct {
 	// model with the capability "suffix".
 	Suffix       *string       `json:"suffix,omitzero"`
 	ContextFiles []ContextFile `json:"context_files,omitzero"` // With Suffix: other files, the most relevant last.
+	// PromptLogprobs asks for the log-probability of each token of the prompt, in [Token.PromptLogprobs].
+	PromptLogprobs bool `json:"prompt_logprobs,omitzero"`
 	Generation
 }
 

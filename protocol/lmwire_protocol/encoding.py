@@ -109,6 +109,21 @@ def encode_embedding(id: str, index: int, vector: "array[float]", *, numbers: bo
     return b"".join(lines)
 
 
+def encode_prompt_logprobs(id: str, logprobs: Sequence[Logprob]) -> bytes:
+    """Return the log-probabilities of a prompt's tokens as event lines.
+
+    Args:
+        id: The request's id.
+        logprobs: The log-probabilities, at least one.
+    """
+    lines: list[bytes] = []
+    while logprobs:
+        _, count = _split_to_fit(logprobs)
+        lines.append(encode_event(Token(id=id, token="", token_ids=[], prompt_logprobs=[*logprobs[:count]])))
+        logprobs = logprobs[count:]
+    return b"".join(lines)
+
+
 def _little_endian(values: "array[float]") -> bytes:
     if sys.byteorder == "big":
         values = array("f", values)

@@ -22,7 +22,7 @@ _GENERATION: Final = (
     "cache",
     "timeout_ms",
 )
-_INFILL: Final = ("suffix", "context_files")
+_GENERATE: Final = ("suffix", "context_files", "prompt_logprobs")
 _CHAT: Final = (
     "tools",
     "chat_template",
@@ -68,7 +68,7 @@ FEATURES: Final = (
     "cache",
     *(f"load.{field}" for field in _LOAD),
     *(f"{command}.{field}" for command in ("generate", "chat") for field in _GENERATION),
-    *(f"generate.{field}" for field in _INFILL),
+    *(f"generate.{field}" for field in _GENERATE),
     *(f"chat.{field}" for field in _CHAT),
     *(f"{command}.{field}" for command in ("chat", "tokenize") for field in _SHAPES),
     "generate.stop.string",

@@ -71,6 +71,9 @@ NAME_CHARACTERS = 128
 TOP_LOGPROBS = 20
 """Alternatives of one token, a count."""
 
+PROMPT_LOGPROBS = 32 * 1024
+"""Tokens of a prompt with log-probabilities, a count."""
+
 LOGPROB_CHARACTERS = 256
 """A token's text among log-probabilities, a count of characters; a longer text is cut."""
 

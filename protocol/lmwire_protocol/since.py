@@ -42,6 +42,7 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "token.channel",
         "token.call",
         "token.logprobs",
+        "token.prompt_logprobs",
         "TokenizeDone",
         "EmbedDone",
         "TranscribeDone",

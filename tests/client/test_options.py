@@ -98,7 +98,12 @@ OPTIONS: GenerateOptions = {
     "cache": "pin",
     "timeout_ms": 5000,
 }
-PROMPT: PromptOptions = {**OPTIONS, "suffix": "upon", "context_files": [{"name": "a", "text": "b"}]}
+PROMPT: PromptOptions = {
+    **OPTIONS,
+    "suffix": "upon",
+    "context_files": [{"name": "a", "text": "b"}],
+    "prompt_logprobs": True,
+}
 TEMPLATE: TemplateOptions = {
     "tools": [TOOL],
     "chat_template": "{{ messages }}",

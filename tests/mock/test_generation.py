@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_protocol import Generate
+from lmwire_protocol import ContextFile, Generate
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
@@ -139,3 +139,23 @@ def test_sampling_options_do_not_change_a_certain_token() -> None:
         "seed": 3,
     }
     assert answer(Reply(), chat("a a a", **settings)).content == "a a a"
+
+
+# The prompt.
+
+
+def test_the_words_of_a_prompt_are_certain_except_for_the_first() -> None:
+    outcomes = play(runner(), Generate(prompt="a b c", prompt_logprobs=True, logprobs=True, top_logprobs=2))
+    scored = [
+        logprob for outcome in outcomes if isinstance(outcome, TokenDelta) for logprob in outcome.prompt_logprobs or ()
+    ]
+    assert [(logprob.token, logprob.logprob) for logprob in scored] == [("a ", None), ("b ", 0.0), ("c", 0.0)]
+    assert [[top.logprob for top in logprob.top] for logprob in scored] == [[], [0.0, -1000.0], [0.0, -1000.0]]
+
+
+def test_a_gap_lies_between_the_words_of_the_prompt_and_of_the_suffix() -> None:
+    files = [ContextFile(name="f", text="x y")]
+    mock = runner()
+    admitted = mock.add(KEY, Generate(prompt="a b", suffix="c", context_files=files), 1)
+    assert admitted.prompt_tokens == 6
+    assert gather(play(runner(), Generate(prompt="a b", suffix="c")), 0).content == "a b"

@@ -103,7 +103,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
     "generate": [
         *({"prompt": "a", **GENERATION, "format": form} for form in FORMATS),
         {"prompt": [1], **GENERATION},
-        {"prompt": "a", "suffix": "b", "context_files": [{"name": "a.py", "text": "b"}]},
+        {"prompt": "a", "prompt_logprobs": True, "suffix": "b", "context_files": [{"name": "a.py", "text": "b"}]},
         {"prompt": "a", **GENERATION, "stop": "a"},
     ],
     "chat": [

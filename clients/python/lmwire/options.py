@@ -177,6 +177,7 @@ class PromptOptions(GenerateOptions, total=False):
 
     suffix: str
     context_files: Sequence[ContextFile | ContextFileDict]
+    prompt_logprobs: bool
 
 
 class TemplateOptions(TypedDict, total=False):

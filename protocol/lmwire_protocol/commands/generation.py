@@ -125,6 +125,10 @@ class Generate(Generation, frozen=True):
     context_files: Annotated[list[ContextFile], Meta(max_length=CONTEXT_FILES)] = []
     """Other files that the model sees before the text around the gap, the most relevant last. Needs `suffix`."""
 
+    prompt_logprobs: bool = False
+    """Send the log-probability of each token of the prompt, and `top_logprobs` alternatives. The prompt is computed as
+    a whole, whatever is cached."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.suffix is not None and not isinstance(self.prompt, str):

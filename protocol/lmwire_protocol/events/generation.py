@@ -47,6 +47,8 @@ class Token(Event, tag="token", kw_only=True, gc=False):
     """True if the text is that of a tool call that was cut off, or whose `tool_call` events are void."""
     logprobs: list[Logprob] | None = None
     """One for each of `token_ids`, if the request asks for them."""
+    prompt_logprobs: list[Logprob] | None = None
+    """The next tokens of the prompt, if the request asks for them. Such an event has no text and no token ids."""
 
 
 class ToolCall(Event, tag="tool_call", kw_only=True):

@@ -118,6 +118,8 @@ class TokenDelta(Struct, gc=False):
     """Tokens of `generated` that the draft model proposed."""
     is_call_text: bool = False
     """The text belongs to an invalid tool call; see `lmwire_protocol.events.Token`."""
+    prompt_logprobs: list[Logprob] | None = None
+    """Log-probabilities of the next tokens of the prompt, if the request asks for them."""
     eos_token_id: int | None = None
     """The eos token that ended the choice, if one did."""
 

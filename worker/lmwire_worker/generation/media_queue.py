@@ -1,4 +1,4 @@
-"""Prompts whose images and sounds are not computed yet."""
+"""Prompts that are computed by themselves: those with images and sounds, and those whose tokens are scored."""
 
 from collections import deque
 
@@ -7,7 +7,7 @@ from .sequence import Sequence
 
 
 class MediaQueue:
-    """Prefills of prompts up to their last media input, oldest request first."""
+    """Prefills of prompts up to their last media input, or to their last token; oldest request first."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Sequence, MediaPrefill]] = deque()

@@ -75,7 +75,8 @@ class RequestPreparer:
         self._encoder = Encoder(tokenizer, model.context_len, max_bytes)
         self._infill = InfillPrompts(infill, self._encoder) if infill else None
         self._new_detokenizer = make_detokenizers(tokenizer)
-        self._format_logprob = LogprobFormatter(token_bytes(tokenizer))
+        self.format_logprob = LogprobFormatter(token_bytes(tokenizer))
+        """Turns log-probabilities into the form of the protocol."""
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
 
@@ -118,6 +119,7 @@ class RequestPreparer:
         if prompt.media_layout and tokens != prompt.tokens:
             problem = f"truncate: the prompt has {len(prompt.tokens)} tokens, and one with images cannot be cut"
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
+        _check_prompt_logprobs(request, len(tokens))
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
         constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning)
         return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
@@ -169,7 +171,7 @@ class RequestPreparer:
             detokenizer=self._new_detokenizer(prompt if _continues_text(request) else None),
             answer=None if state is None else self._answer(request, state),
             stops=stops,
-            format_logprob=self._format_logprob,
+            format_logprob=self.format_logprob,
         )
 
     def _initial_state(self, request: Generate | Chat, opening: str) -> str | None:
@@ -180,6 +182,12 @@ class RequestPreparer:
         assert isinstance(request, Chat), "a text that is continued has no channels"
         reads_calls = bool(request.tools) and request.tool_choice != "none"
         return OutputParser(self._syntax, state, request.tools, reads_calls)
+
+
+def _check_prompt_logprobs(request: Generate | Chat, prompt_tokens: int) -> None:
+    if isinstance(request, Generate) and request.prompt_logprobs and prompt_tokens > limits.PROMPT_LOGPROBS:
+        problem = f"the prompt has {prompt_tokens} tokens, and at most {limits.PROMPT_LOGPROBS:,} get log-probabilities"
+        raise RequestError("invalid_request", f"prompt_logprobs: {problem}; shorten it", field="prompt_logprobs")
 
 
 def _fills_gap(request: Generate | Chat) -> bool:

@@ -41,6 +41,7 @@ from .media_queue import MediaQueue
 from .pending import PendingRequest, PendingRequests
 from .prefill.policy import PrefillPolicy
 from .prefill.prefiller import Prefiller
+from .prefill.prompt_scoring import PromptScoring
 from .prefix_cache import DiskTier
 from .preparation_threads import PreparationThreads
 from .recovery import Recovery, failure
@@ -176,6 +177,11 @@ class GenerationRunner:
     def _start(self, pending: PendingRequest) -> None:
         """Start after the cached tokens: with the media of the prompt, if those are not computed, or in the batch."""
         sequences, first = pending.sequences, pending.sequences[0]
+        if isinstance(first.request, Generate) and first.request.prompt_logprobs:
+            vocab_size, count = self.model.vocab_size, first.request.top_logprobs
+            scoring = PromptScoring(self._network, first.prompt, vocab_size, count, self._preparer.format_logprob)
+            self._media_queue.add(first, scoring)
+            return
         hit = self._cache_manager.find(first, pending.read.result() if pending.read else None)
         first.start_from(hit)
         cache = hit.cache if hit and not hit.needs_verification else None

@@ -1,6 +1,6 @@
 """One choice of a request, step by step: a token on its channel, or a part of a tool call."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmwire_protocol import Chat, Generate
@@ -189,6 +189,22 @@ class Choice:
             id = token.id + place
             top.append(TopLogprob(id, self._draft.text_of(id)[:LOGPROB_CHARACTERS], _UNLIKELY * place))
         return Logprob(token.id, top[0].token, 0.0, top=top[: self._request.top_logprobs])
+
+
+def score(prompt: Sequence[str], count: int) -> list[Logprob]:
+    """Return the log-probabilities of a prompt's words: absent for the first, and then 0.
+
+    Args:
+        prompt: The words.
+        count: Number of alternatives in each place. The others have the next ids, and low log-probabilities.
+    """
+    scored: list[Logprob] = []
+    for id, word in enumerate(prompt):
+        own = TopLogprob(id, word[:LOGPROB_CHARACTERS], 0.0)
+        others = [TopLogprob(id + place, f"<{id + place}>", _UNLIKELY * place) for place in range(1, count)]
+        top = [own, *others][:count] if id else []
+        scored.append(Logprob(id, own.token, 0.0 if id else None, top=top))
+    return scored
 
 
 def has_ended(outcomes: list[RunnerEvent]) -> bool:

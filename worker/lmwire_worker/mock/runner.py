@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from lmwire_protocol import Embed, Load, Speak, Tokenize, Transcribe
+from lmwire_protocol import Embed, Generate, Load, Speak, Tokenize, Transcribe
 from lmwire_protocol.events import CacheStats
 
 from ..engine.interface import (
@@ -20,9 +20,10 @@ from ..engine.interface import (
     PrefillProgress,
     Preparation,
     RunnerEvent,
+    TokenDelta,
 )
 from .cache import PromptCache
-from .choice import Choice, has_ended
+from .choice import Choice, has_ended, score
 from .draft import Draft
 from .embed_and_transcribe import embed, transcribe
 from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
@@ -177,8 +178,12 @@ class MockRunner:
             )
             for index, answer in enumerate(answers)
         ]
-        cached = self._cache.begin(request, prompt)
-        self._held[key] = _Row(_open(key, rule.reply, cached, total), choices, _close(key, rule.reply))
+        scored = isinstance(request, Generate) and request.prompt_logprobs
+        cached = 0 if scored else self._cache.begin(request, prompt)
+        opening = _open(key, rule.reply, cached, total)
+        if scored:
+            opening = chain(opening, [[TokenDelta(key, prompt_logprobs=score(prompt, request.top_logprobs))]])
+        self._held[key] = _Row(opening, choices, _close(key, rule.reply))
         return AdmittedRequest(total, cached)
 
     def step(self) -> list[RunnerEvent]:

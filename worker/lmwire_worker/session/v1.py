@@ -24,6 +24,7 @@ from lmwire_protocol import (
     encode_calls,
     encode_embedding,
     encode_event,
+    encode_prompt_logprobs,
     limits,
     recover_id,
     usable_id,
@@ -87,6 +88,8 @@ class EventWriterV1:
     def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
         """Queue the event that version 1 has for a runner's event."""
         if isinstance(event, TokenDelta):
+            if event.prompt_logprobs:
+                output.put_stream(encode_prompt_logprobs(request.id, event.prompt_logprobs))
             if event.text or event.token_ids:
                 token = Token(
                     id=request.id,

@@ -40,5 +40,6 @@ class ToolCallDelta(events.ToolCall, tag="tool_call", kw_only=True, gc=False):
     reasoning: ClassVar[str] = ""
     token_ids: ClassVar[Sequence[int]] = ()
     logprobs: ClassVar[None] = None
+    prompt_logprobs: ClassVar[None] = None
     call: ClassVar[bool] = False
     channel: ClassVar[str] = "content"

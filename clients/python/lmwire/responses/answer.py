@@ -1,7 +1,7 @@
 """Whole answers, assembled from their deltas."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -44,6 +44,8 @@ class Answer:
     """The tokens of the text and of the reasoning."""
     logprobs: list[events.Logprob]
     """One for each of `token_ids`, if the request asked for them."""
+    prompt_logprobs: list[events.Logprob] = field(default_factory=list[events.Logprob])
+    """One for each token of the prompt, in the first answer of a request that asked for them."""
 
     @property
     def message(self) -> MessageDict:
@@ -96,6 +98,7 @@ def assemble_answer(
         stop=stop,
         token_ids=[token_id for delta in texts for token_id in delta.token_ids],
         logprobs=[logprob for delta in texts for logprob in delta.logprobs or ()],
+        prompt_logprobs=[logprob for delta in texts for logprob in delta.prompt_logprobs or ()],
     )
 
 

@@ -7,10 +7,12 @@ from ...engine.interface import PrefillProgress, RunnerEvent, TokenDelta
 from ..active_requests import ActiveRequests
 from ..batching import Checkpoint, PromptProgress, RowCache
 from ..cache_manager import CacheManager
+from ..media_backend import MediaPrefill
 from ..media_queue import MediaQueue
 from ..recovery import failure
 from ..sequence import Sequence
 from .policy import PrefillPolicy
+from .prompt_scoring import PromptScoring
 
 
 class Prefiller:
@@ -91,7 +93,7 @@ class Prefiller:
         return events
 
     def _compute_media(self, prompts: int, running: int, waiting: int) -> list[RunnerEvent]:
-        """Compute a part of the oldest prompt with media. After its last media input, it joins the batch."""
+        """Compute a part of the oldest prompt that is computed by itself. At its end, it joins the batch."""
         sequence, prefill = self._media_queue.first
         size = self._policy.chunk_size(running, 1 + prompts, prefill.done, waiting)
         started = time.perf_counter()
@@ -105,8 +107,16 @@ class Prefiller:
         sequence.advance(prefill.done)
         if prefill.done == prefill.end:
             self._media_queue.pop()
-            sequence.start_after(prefill.done)
+            self._join_batch(sequence, prefill)
+        events: list[RunnerEvent] = [PrefillProgress(sequence.key, prefill.done, len(sequence.prompt))]
+        if isinstance(prefill, PromptScoring):
+            events.append(TokenDelta(sequence.key, prompt_logprobs=prefill.take()))
+        return events
+
+    def _join_batch(self, sequence: Sequence, prefill: MediaPrefill) -> None:
+        sequence.start_after(prefill.done)
+        if prefill.done:
             cache = RowCache(prefill.cache, 0, prefill.done)
             self._cache_manager.store(sequence, Checkpoint(sequence.prompt[: prefill.done], cache))
-            self._active.start(self._cache_manager, self._active.by_key[sequence.key], prefill.cache)
-        return [PrefillProgress(sequence.key, prefill.done, len(sequence.prompt))]
+        cache = prefill.cache if prefill.done else None
+        self._active.start(self._cache_manager, self._active.by_key[sequence.key], cache)

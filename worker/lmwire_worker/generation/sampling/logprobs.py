@@ -63,6 +63,18 @@ class BatchLogprobs:
         return handles
 
 
+def score_tokens(logits: mx.array, tokens: list[int], count: int) -> "list[LogprobHandle]":
+    """Return a handle of each token's log-probability.
+
+    Args:
+        logits: The model's logits [N, V] in the places of the tokens.
+        tokens: The tokens, N of them.
+        count: Number of most probable tokens in each place.
+    """
+    step = _Step(logits.astype(mx.float32), mx.array(tokens, mx.uint32), count, array_module())
+    return [LogprobHandle(step, index, count) for index in range(len(tokens))]
+
+
 class LogprobHandle:
     """One row's sampled token. Its log-probabilities are computed when they are needed."""
 
@@ -101,6 +113,11 @@ class LogprobFormatter:
             text, data = texts[other]
             described.top.append(TopLogprob(other, text, _number(value), data))
         return described
+
+    def without_logprob(self, token: int) -> Logprob:
+        """Return a token that has no log-probability, since it is the first one."""
+        text, data = self._texts[token]
+        return Logprob(token, text, None, data)
 
 
 class _Texts(dict[int, tuple[str, list[int] | None]]):

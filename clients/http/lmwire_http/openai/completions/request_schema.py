@@ -60,9 +60,7 @@ def completion_options(body: CompletionRequest) -> PromptOptions:
     """
     if body.best_of is not None:
         _check_best_of(body, body.best_of)
-    if body.echo:
-        _check_echo(body)
-    options: PromptOptions = {**generation_options(body)}
+    options: PromptOptions = {**generation_options(body), **_echo_options(body)}
     if body.suffix:
         options["suffix"] = body.suffix
     if body.max_tokens is not None:
@@ -113,9 +111,18 @@ def _check_best_of(body: CompletionRequest, best_of: int) -> None:
         raise invalid_field("best_of: cannot be streamed, since answers are compared when they end", "best_of")
 
 
-def _check_echo(body: CompletionRequest) -> None:
-    if body.logprobs is not None:
-        problem = "is not supported with `logprobs`, which are not computed for prompts; leave out one of them"
-        raise invalid_field(f"echo: {problem}", "echo")
-    if not all(isinstance(prompt, str) for prompt in prompts_of(body)):
-        raise invalid_field("echo: is not supported for token ids; leave it out", "echo")
+def _echo_options(body: CompletionRequest) -> PromptOptions:
+    """Return the options with which the worker reports the prompt; none if the echo is a text without more.
+
+    Raises:
+        ApiError: The echo cannot be streamed.
+    """
+    if not body.echo:
+        return {}
+    if body.logprobs is None and all(isinstance(prompt, str) for prompt in prompts_of(body)):
+        return {}
+    if body.stream:
+        raise invalid_field("echo: cannot be streamed with `logprobs` or token ids; leave out `stream`", "echo")
+    # The end of a text has no place in the lists, and lm-evaluation-harness drops their last entry.
+    least = body.min_tokens or 0 if body.max_tokens == 0 else max(1, body.min_tokens or 0)
+    return {"prompt_logprobs": True, "min_tokens": least}

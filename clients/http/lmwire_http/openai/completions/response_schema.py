@@ -6,11 +6,12 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from lmwire import Answer
+from lmwire_protocol import events
 
 from ...inference.finish_reason import FinishReason, finish_reason
 from ..prompt_progress import PromptProgress
 from ..usage import Usage
-from .logprobs import CompletionLogprobs, LogprobsEncoder
+from .logprobs import CompletionLogprobs, LogprobsEncoder, prompt_text
 
 
 class CompletionChoice(Struct, kw_only=True):
@@ -51,12 +52,24 @@ def make_choices(answers: Sequence[Answer], *, first: int, before: str, logprobs
     Raises:
         ApiError: The server has cancelled the answers.
     """
+    prompt = [logprob for answer in answers for logprob in answer.prompt_logprobs]  # the first answer alone has them
     return [
         CompletionChoice(
             index=index,
-            text=before + answer.text,
-            logprobs=LogprobsEncoder().add(answer.logprobs) if logprobs else None,
+            text=(before or prompt_text(prompt)) + answer.text,
+            logprobs=_logprobs(prompt, answer.logprobs) if logprobs else None,
             finish_reason=finish_reason(answer.finish_reason),
         )
         for index, answer in enumerate(answers, first)
     ]
+
+
+def _logprobs(prompt: Sequence[events.Logprob], answer: Sequence[events.Logprob]) -> CompletionLogprobs:
+    encoder = LogprobsEncoder()
+    first, then = encoder.add_prompt(prompt), encoder.add(answer)
+    return CompletionLogprobs(
+        tokens=first.tokens + then.tokens,
+        token_logprobs=first.token_logprobs + then.token_logprobs,
+        top_logprobs=first.top_logprobs + then.top_logprobs,
+        text_offset=first.text_offset + then.text_offset,
+    )
