@@ -32,6 +32,7 @@ class Endpoint:
         status_types: The types of JSON responses with other statuses, errors excluded.
         error_statuses: Statuses of errors that other endpoints do not have.
         is_public: Whether no API key is needed.
+        required_header: A header, in lower case, without which another endpoint of the same path serves a request.
         always_fails_with: Returns the error for every request, before its body is read; None for real endpoints.
     """
 
@@ -49,4 +50,5 @@ class Endpoint:
     status_types: Mapping[int, Any] = field(default_factory=dict[int, Any])
     error_statuses: Sequence[int] = ()
     is_public: bool = False
+    required_header: str | None = None
     always_fails_with: "Callable[[], ApiError] | None" = None

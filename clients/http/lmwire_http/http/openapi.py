@@ -106,7 +106,11 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
         if endpoint.is_form:
             _convert_to_form(components[_component_name(schema_of[endpoint.request_type])])
         path = _PATH_PARAM.sub(r"{\g<name>}", endpoint.path)
-        paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+        operations, method = paths.setdefault(path, {}), endpoint.method.lower()
+        operation = _operation(endpoint, schema_of)
+        if endpoint.required_header:
+            operation = _either(operations[method], operation, endpoint.required_header)
+        operations[method] = operation
     return {
         "openapi": "3.1.1",
         "info": {
@@ -159,6 +163,19 @@ def _operation(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, An
     if endpoint.is_public:
         operation["security"] = []
     return operation
+
+
+def _either(plain: dict[str, Any], variant: dict[str, Any], header: str) -> dict[str, Any]:
+    """Return the operation of two endpoints with the same path and method.
+
+    Args:
+        plain: The operation without the header.
+        variant: The operation with it.
+        header: The header's name.
+    """
+    content, other = (each["responses"]["200"]["content"]["application/json"] for each in (plain, variant))
+    content["schema"] = _any_of([content["schema"], other["schema"]])
+    return {**plain, "description": f"The second format is that of requests with the header `{header}`."}
 
 
 def _responses(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class OriginGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI connection."""
         if scope["type"] == "http" and (error := self._find_error(scope)):
-            endpoint = make_error_endpoint(error_format_of(scope["path"]), "", lambda: error)
+            endpoint = make_error_endpoint(error_format_of(scope), "", lambda: error)
             await RequestHandler(endpoint, self._state, scope, receive, send).run()
         else:
             await self._app(scope, receive, send)

@@ -18,7 +18,8 @@ from .error_formats import ANTHROPIC_ERRORS, OPENAI_ERRORS, ErrorFormat
 from .replies import Reply
 from .request_handler import RequestHandler
 
-_ANTHROPIC_PATH: Final = "/v1/messages"
+_ANTHROPIC_PATH: Final = re.compile(r"^/+(?:v1/+)*messages(?:/|$)")
+_ANTHROPIC_HEADER: Final = b"anthropic-version"
 _VERSION: Final = re.compile(r"^/+(?:v1/+)*")
 _COMPARED_CHARACTERS: Final = 64
 """Length of a path's start that is compared with those of the endpoints: the time grows with its square."""
@@ -36,9 +37,9 @@ def make_router(
         state: The server's state.
         lifespan: The application's ASGI lifespan.
     """
-    by_path: dict[str, dict[str, Endpoint]] = {}
+    by_path: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
-        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        by_path.setdefault(endpoint.path, []).append(endpoint)
     routes = [Route(path, _UnsupportedPath(path, message, state)) for path, message in unsupported.items()]
     for path in sorted(by_path, key=lambda path: "{" in path):  # a variable of a path matches also a path of its own
         routes.append(Route(path, _PathRoute(path, by_path[path], state)))
@@ -73,32 +74,36 @@ class _PathNormalizer:
 
 
 class _PathRoute:
-    """The endpoints of one path, by method."""
+    """The endpoints of one path."""
 
-    def __init__(self, path: str, methods: Mapping[str, Endpoint], state: AppState) -> None:
-        self._methods = {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
-        self._state = state
-        allowed = ", ".join(sorted(self._methods))
+    def __init__(self, path: str, endpoints: Sequence[Endpoint], state: AppState) -> None:
+        # Endpoints with a header come first, since the others serve any request.
+        self._endpoints = sorted(endpoints, key=lambda endpoint: endpoint.required_header is None)
+        self._path, self._state = path, state
+        methods = {endpoint.method for endpoint in endpoints}
+        allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
         make_error = partial(ApiError, 405, f"{path} is served by {allowed}", code="method_not_allowed")
-        self._unserved = make_error_endpoint(
-            error_format_of(path), path, partial(make_error, headers={"allow": allowed})
-        )
+        self._make_error = partial(make_error, headers={"allow": allowed})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._methods.get(scope["method"], self._unserved)
+        endpoint = self._find(scope) or make_error_endpoint(error_format_of(scope), self._path, self._make_error)
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
+
+    def _find(self, scope: Scope) -> Endpoint | None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        return next((each for each in self._endpoints if each.method == method and _has_header(scope, each)), None)
 
 
 class _UnsupportedPath:
     """The response for a path of an API that the server does not have."""
 
     def __init__(self, path: str, message: str, state: AppState) -> None:
-        make_error = partial(ApiError, 501, message, code="unsupported")
-        self._endpoint = make_error_endpoint(error_format_of(path), path, make_error)
-        self._state = state
+        self._make_error = partial(ApiError, 501, message, code="unsupported")
+        self._path, self._state = path, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await RequestHandler(self._endpoint, self._state, scope, receive, send).run()
+        endpoint = make_error_endpoint(error_format_of(scope), self._path, self._make_error)
+        await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
 
 class _UnknownPath:
@@ -109,7 +114,7 @@ class _UnknownPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         make_error = partial(ApiError, 404, self._problem(scope["path"]), code="unknown_path")
-        endpoint = make_error_endpoint(error_format_of(scope["path"]), "", make_error)
+        endpoint = make_error_endpoint(error_format_of(scope), "", make_error)
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
     def _problem(self, path: str) -> str:
@@ -141,6 +146,15 @@ def make_error_endpoint(error_format: ErrorFormat, path: str, make_error: Callab
     )
 
 
-def error_format_of(path: str) -> ErrorFormat:
-    """Return the format of errors at a path."""
-    return ANTHROPIC_ERRORS if path.startswith(_ANTHROPIC_PATH) else OPENAI_ERRORS
+def error_format_of(scope: Scope) -> ErrorFormat:
+    """Return the format of errors that a request without an endpoint expects."""
+    is_anthropic = _ANTHROPIC_PATH.match(scope["path"]) or _ANTHROPIC_HEADER in _header_names(scope)
+    return ANTHROPIC_ERRORS if is_anthropic else OPENAI_ERRORS
+
+
+def _has_header(scope: Scope, endpoint: Endpoint) -> bool:
+    return endpoint.required_header is None or endpoint.required_header.encode() in _header_names(scope)
+
+
+def _header_names(scope: Scope) -> set[bytes]:
+    return {name for name, _ in scope["headers"]}

@@ -1,6 +1,5 @@
 """GET /v1/models, and GET /v1/models/{model}."""
 
-import os
 from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -53,20 +52,13 @@ def _to_model(served: ServedModel) -> Model:
     context = served.context_len or UNSET
     return Model(
         id=served.id,
-        created=_created(served.path),
+        created=served.created,
         context_length=context,
         max_model_len=context,
         loaded=served.loaded is not None,
         state=served.state,
         capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
     )
-
-
-def _created(path: str) -> int:
-    try:
-        return int(os.path.getmtime(path))
-    except OSError:  # a name that only the worker knows
-        return 0
 
 
 MODELS: Final = Endpoint(

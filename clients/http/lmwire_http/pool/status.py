@@ -1,5 +1,6 @@
 """Snapshots of the pool: leases, served models and the status of their workers."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -39,6 +40,14 @@ class ServedModel:
     loaded: events.ModelDone | None
     """The worker's description of the model; None while it is not loaded."""
     state: ModelState
+
+    @property
+    def created(self) -> int:
+        """Time of the model files, in seconds since 1970; 0 if unknown."""
+        try:
+            return int(os.path.getmtime(self.path))
+        except OSError:  # a name that only the worker knows
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
