@@ -234,3 +234,36 @@ async def test_a_named_folder_without_a_model_is_reported_at_the_start(tmp_path:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ApiError, match=r"cannot run: .*no config\.json"):
             await ModelResolver(Settings(models=(str(folder),))).start()
+
+
+# The names of Claude models.
+
+
+@awaited
+async def test_a_claude_model_stands_for_the_first_one_of_the_settings() -> None:
+    found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "builtin:tiny"))
+    for name in ("claude-sonnet-4-5", "claude-haiku-4-5-20251001", "Claude-Opus-9"):
+        assert (await found.resolve(name)).id == QWEN.id
+    await refused(found, "gpt-4o")
+    await refused(found, "claudette")
+
+
+@awaited
+async def test_a_claude_model_stands_for_the_only_one_or_the_recent_one() -> None:
+    found = await names(TINY)
+    assert (await found.resolve("claude-sonnet-4-5")).id == TINY.id
+    found = await names(TINY, QWEN)
+    recent = await found.resolve("qwen3-0.6b")
+    assert (await found.resolve("claude-sonnet-4-5", recent)).id == QWEN.id
+    assert "there are builtin:tiny" in (await refused(found, "claude-sonnet-4-5")).message
+
+
+@awaited
+async def test_a_model_with_the_name_of_a_claude_model_is_itself() -> None:
+    found = await names(TINY, local_model("me/claude-mini"), models=("builtin:tiny", "me/claude-mini"))
+    assert (await found.resolve("claude-mini")).id == "me/claude-mini"
+
+
+@awaited
+async def test_a_claude_model_is_never_downloaded() -> None:
+    await refused(await names(TINY, QWEN, download=True), "claude-sonnet-4-5")

@@ -94,13 +94,16 @@ class ManagedModel:
         return next((replica.loaded for replica in self.replicas if replica.worker), None)
 
     @contextmanager
-    def in_use(self) -> Generator[None]:
+    def in_use(self, *, is_limited: bool = True) -> Generator[None]:
         """Count a request as a user of the model while the block runs.
+
+        Args:
+            is_limited: Whether the request is refused if there are too many.
 
         Raises:
             ApiError: The model already has the most requests it may have.
         """
-        if self.users >= self._max_requests:
+        if is_limited and self.users >= self._max_requests:
             problem = f"{self.spec.id} has {self.users} requests, the most it may have; try again later"
             raise ApiError(429, problem, code="busy", retry_after=_RETRY_S)
         self.users += 1

@@ -26,6 +26,8 @@ _REMOTE_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)
 _DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
 _DEFAULT_NAMES: Final = frozenset({"", "default"})
+_CLAUDE: Final = re.compile(r"claude-", re.IGNORECASE)
+"""Names of Anthropic's models. Claude Code uses several of them, and its user chooses none."""
 _MAX_FOLDERS: Final = 256
 _log = logging.getLogger("lmwire_http")
 
@@ -66,11 +68,14 @@ class ModelResolver:
             specs = [await self._resolve_configured(name) for name in self._settings.models]
             self._catalogue = ModelCatalog(_with_base_names(specs))
 
-    async def resolve(self, name: str) -> ModelSpec:
+    async def resolve(self, name: str, recent: ModelSpec | None = None) -> ModelSpec:
         """Return the model that a client names.
 
         Args:
-            name: The name. If it is empty or `default`, it stands for the only model that is served.
+            name: The name. If it is empty or `default`, it stands for the only model that is served. If it is that of a
+                Claude model and no model here has it, it stands for the first one of the settings, for the only one,
+                or for the recent one.
+            recent: The model that conversations have used last.
 
         Raises:
             ApiError: No model has that name, or several have it.
@@ -83,6 +88,8 @@ class ModelResolver:
             spec = await self._resolve_local(name)
         if spec is None and (name in _DEFAULT_NAMES or self._settings.any_model_name):
             spec = await self._only_model()
+        if spec is None and _CLAUDE.match(name):
+            spec = await self._model_for_claude(recent)
         if spec is None or spec.problem:
             # Only the log gives the reason: the error must not reveal which files exist on this machine.
             for unusable in [spec] if spec else self._unusable.find_all(name):
@@ -110,6 +117,11 @@ class ModelResolver:
     async def _only_model(self) -> ModelSpec | None:
         models = await self.list_models()
         return models[0] if len(models) == 1 else None
+
+    async def _model_for_claude(self, recent: ModelSpec | None) -> ModelSpec | None:
+        if self._settings.models:
+            return self._catalogue.find(self._settings.models[0])
+        return await self._only_model() or recent
 
     def _runnable(self) -> list[ModelSpec]:
         return sorted((spec for spec in self._catalogue if not spec.problem), key=lambda spec: spec.id.lower())
@@ -162,7 +174,8 @@ class ModelResolver:
         if spec is None:
             await self._refresh(older_than=_LISTING_TTL_S)
             spec = self._catalogue.find(name)
-        if self._settings.download and not (spec or is_folder) and _DOWNLOADABLE.fullmatch(name):
+        may_download = self._settings.download and not (spec or is_folder or _CLAUDE.match(name))
+        if may_download and _DOWNLOADABLE.fullmatch(name):
             id = next((unusable.id for unusable in self._unusable.find_all(name)), name)
             return ModelSpec(id=id, path=id)
         return spec

@@ -96,13 +96,13 @@ class Pool:
             name: The model's name in the request.
             prompt: The prompt's parts. Prompts with the same first parts go to the same replica.
             client: The client that sent the request. The queue is fair between clients.
-            rows: Number of answers; a request with 0 does not queue.
+            rows: Number of answers; a request with 0 does not queue, and no limit of requests refuses it.
 
         Raises:
             ApiError: The model does not exist or cannot be loaded now.
         """
-        model = self._managed(await self._resolver.resolve(name))
-        with self._in_use(model):
+        model = self._managed(await self._resolve(name))
+        with self._in_use(model, is_limited=rows > 0):
             if rows:
                 await self._ensure_loaded(model)
             async with model.fair_queue.enter(client, rows) as queued:
@@ -167,7 +167,7 @@ class Pool:
         Raises:
             ApiError: No model has that name.
         """
-        return self._to_served(await self._resolver.resolve(name))
+        return self._to_served(await self._resolve(name))
 
     def statuses(self) -> list[ModelStatus]:
         """Return the status of each model that is or was in memory."""
@@ -262,10 +262,15 @@ class Pool:
             self._models.pop(model.spec.id, None)
         return load_error
 
+    async def _resolve(self, name: str) -> ModelSpec:
+        chatting = (model for model in self._models.values() if model.loaded and "chat" in model.loaded.capabilities)
+        recent = max(chatting, key=lambda model: model.last_used, default=None)
+        return await self._resolver.resolve(name, recent.spec if recent else None)
+
     @contextmanager
-    def _in_use(self, model: ManagedModel) -> Generator[None]:
+    def _in_use(self, model: ManagedModel, *, is_limited: bool = True) -> Generator[None]:
         try:
-            with model.in_use():
+            with model.in_use(is_limited=is_limited):
                 yield
         finally:
             self._budget.notify()
