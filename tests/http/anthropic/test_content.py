@@ -111,8 +111,6 @@ def test_the_last_answer_is_how_the_next_one_begins() -> None:
         ("prefix", "messages[4].content"),
         ("stop[1]", "stop_sequences[1]"),
         ("format.schema.properties.age", "output_config.format.schema.properties.age"),
-        ("tools[2].function.parameters.type", "tools[2].input_schema.type"),
-        ("tools[2].function.name", "tools[2].name"),
         ("tool_choice.name", "tool_choice.name"),
         ("parallel_tool_calls", "tool_choice.disable_parallel_tool_use"),
         ("reasoning", "thinking"),

@@ -1,12 +1,15 @@
 """/v1/messages/count_tokens counts what /v1/messages reads."""
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
 
+from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
 from support.http.anthropic_http import WEATHER, client, user
-from support.http.http_server import Server
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import RawClient, asked
 
 TINY = "builtin:tiny"
 CONVERSATIONS: dict[str, Any] = {
@@ -54,13 +57,40 @@ def test_the_markers_of_reasoning_are_counted(tiny_server: Server) -> None:
     assert counted["disabled"] > counted["enabled"] > counted["adaptive"] == counted["unset"]
 
 
-def test_thinking_that_the_model_cannot_do_is_refused_as_it_is_for_an_answer(tiny_server: Server) -> None:
-    messages = client(tiny_server).messages
+def test_thinking_that_the_model_cannot_do_is_ignored_as_it_is_for_an_answer(tiny_server: Server) -> None:
+    messages = client(tiny_server).messages.with_raw_response
     template = {"chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}"}
     prompt: Any = {"model": TINY, **CONVERSATIONS["a text"], **THINKING["enabled"], "extra_body": template}
-    with pytest.raises(anthropic.BadRequestError) as of_the_answer:
-        messages.create(max_tokens=1, **prompt)
-    with pytest.raises(anthropic.BadRequestError, match="thinking: this model has no reasoning") as caught:
-        messages.count_tokens(**prompt)
-    bodies: Any = caught.value.body, of_the_answer.value.body
-    assert bodies[0]["error"] == bodies[1]["error"]
+    answered, counted = messages.create(max_tokens=1, **prompt), messages.count_tokens(**prompt)
+    assert [answer.headers[IGNORED_FIELDS_HEADER] for answer in (answered, counted)] == ["thinking", "thinking"]
+    usage = answered.parse().usage
+    assert counted.parse().input_tokens == usage.input_tokens + (usage.cache_read_input_tokens or 0)
+
+
+def test_fifty_counts_at_once_wait_for_no_generation_and_no_limit_refuses_them() -> None:
+    """Agents count the tokens of many files together, while they wait for an answer."""
+    script = Path(__file__).parents[1] / "held_answers.json"
+    prompt = {"model": "mock", "messages": [user("one two three")]}
+    with (
+        served("--worker", f"{MOCK} --scenario {script}", "--max-queue", "1") as server,
+        RawClient(server.url) as generating,
+        ThreadPoolExecutor(50) as pool,
+    ):
+        generating.chat("say one and wait", stream=True)
+        generating.read_until(b'"content":"One"')
+        path = "/v1/messages/count_tokens"
+        answers = [pool.submit(asked, server.url, "POST", path, prompt) for _ in range(50)]
+        assert [answer.result().json for answer in answers] == [{"input_tokens": 3}] * 50
+        refused = asked(server.url, "POST", "/v1/messages", {**prompt, "max_tokens": 1})
+        assert refused.status == 429
+
+
+def test_counts_do_not_wait_for_the_generation_of_a_real_model(tiny_server: Server) -> None:
+    long = {"model": TINY, "max_tokens": 4000, "stream": True, "ignore_eos": True, "messages": [user("Hi")]}
+    with RawClient(tiny_server.url) as generating:
+        generating.ask("POST", "/v1/messages", long)
+        generating.read_until(b"content_block_delta")
+        prompt: Any = {"model": TINY, **CONVERSATIONS["a text"]}
+        counts = {client(tiny_server).messages.count_tokens(**prompt).input_tokens for _ in range(5)}
+        assert len(counts) == 1
+        assert b"message_stop" not in generating.read_until(b"content_block_delta")

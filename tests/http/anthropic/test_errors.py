@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from support.http.anthropic_http import MODEL, client, user
-from support.http.http_server import Server
+from support.http.http_server import MOCK, Server, served
 from support.process.worker_process import SECONDS
 
 
@@ -42,6 +42,16 @@ def refusal(server: Server, **fields: Any) -> str:
         ({"container": "c"}, "container"),
         ({"mcp_servers": [{"type": "url"}]}, "mcp_servers"),
         ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),
+        ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
+        ({"tools": [{"name": "look"}]}, "tools[0].input_schema"),
+        ({"tools": [{"name": "a", "input_schema": {}}, {"name": "a", "input_schema": {}}]}, "tools[1].name"),
+        (
+            {
+                "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+                "tool_choice": {"type": "tool", "name": "web_search"},
+            },
+            "tool_choice.name",
+        ),
         ({"stop_sequences": [""]}, "stop_sequences[0]"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config.format.type"),
         (
@@ -61,15 +71,21 @@ def test_a_schema_that_cannot_be_enforced_is_named_in_the_clients_field(tiny_ser
     assert message.startswith("output_config.format.schema")
 
 
-def test_thinking_that_the_model_cannot_do_is_refused_by_name(tiny_server: Server) -> None:
+def test_a_strict_server_refuses_thinking_that_the_model_cannot_do() -> None:
     template = "{% for message in messages %}{{ message.content }}{% endfor %}"
-    message = refusal(
-        tiny_server,
-        model="builtin:tiny",
-        chat_template=template,
-        thinking={"type": "enabled", "budget_tokens": 1024},
-    )
-    assert message.startswith("thinking: ")
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    with served("builtin:tiny", "--request-templates", "--strict") as server:
+        message = refusal(server, model="builtin:tiny", chat_template=template, thinking=thinking)
+    assert message.startswith("thinking: this model has no reasoning")
+
+
+def test_a_strict_server_refuses_tools_that_it_does_not_run_and_edits_that_it_does_not_make() -> None:
+    edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_tool_uses_20250919"}]
+    with served("--worker", MOCK, "--strict") as server:
+        message = refusal(server, tools=[{"type": "web_search_20250305", "name": "web_search"}])
+        assert message.startswith("tools[0]: the type web_search_20250305 is not served here")
+        message = refusal(server, context_management={"edits": edits})
+        assert message.startswith("context_management.edits[1]: the type clear_tool_uses_20250919 is not served")
 
 
 @pytest.mark.parametrize(

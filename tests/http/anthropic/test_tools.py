@@ -44,16 +44,20 @@ def test_an_invalid_call_is_text(scripted: anthropic.Anthropic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "expected"),
+    ("choice", "options", "expected"),
     [
-        ({"type": "any"}, "required"),
-        ({"type": "any", "disable_parallel_tool_use": True}, "required, one"),
-        ({"type": "auto", "disable_parallel_tool_use": True}, "one"),
-        ({"type": "tool", "name": "weather"}, "by name"),
+        ({"type": "any"}, {}, "required"),
+        ({"type": "any"}, {"thinking": {"type": "adaptive"}}, "required, may reason"),
+        ({"type": "any", "disable_parallel_tool_use": True}, {}, "required, one"),
+        ({"type": "auto", "disable_parallel_tool_use": True}, {}, "one"),
+        ({"type": "tool", "name": "weather"}, {}, "by name"),
     ],
 )
-def test_the_choice_of_a_tool_reaches_the_worker(scripted: anthropic.Anthropic, choice: Any, expected: str) -> None:
-    [call] = ask(scripted, "options", tool_choice=choice).content
+def test_the_choice_of_a_tool_reaches_the_worker(
+    scripted: anthropic.Anthropic, choice: Any, options: Any, expected: str
+) -> None:
+    """A call that the request demands is not preceded by reasoning, unless the request says so."""
+    [call] = ask(scripted, "options", tool_choice=choice, **options).content
     assert call.input == {"city": expected}
 
 
@@ -98,11 +102,40 @@ def test_the_clients_own_loop_runs_tools(tiny_server: Server) -> None:
     assert "rain" in "".join(block.text for block in last.content if block.type == "text")
 
 
-def test_a_tool_that_anthropics_servers_run_is_refused_by_name(scripted: anthropic.Anthropic) -> None:
-    with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\]\.type.*web_search_20250305"):
-        ask(scripted, "hello", tools=[{"type": "web_search_20250305", "name": "web_search"}])
-
-
 def test_a_choice_that_is_no_tool_is_refused_by_name(scripted: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.BadRequestError, match=r"tool_choice.name"):
         ask(scripted, "hello", tool_choice={"type": "tool", "name": "sing"})
+
+
+def test_a_call_that_the_request_demands_comes_without_reasoning(tiny_server: Server) -> None:
+    """The template of this model lets it reason. The demand for a call does not, unless the request says so."""
+    options: Any = {
+        "model": TINY,
+        "max_tokens": 60,
+        "messages": [user("What is the weather in Paris?")],
+        "tools": [{**WEATHER, "name": "get_weather"}],
+        "extra_body": {"temperature": 0},
+    }
+    demanded = client(tiny_server).messages.create(**options, tool_choice={"type": "any"})
+    assert [block.type for block in demanded.content] == ["tool_use"]
+    prompt: Any = {name: options[name] for name in ("model", "messages", "tools")}
+    choices: Any = ({"tool_choice": {"type": "any"}}, {"thinking": {"type": "disabled"}}, {})
+    counts = [client(tiny_server).messages.count_tokens(**prompt, **choice).input_tokens for choice in choices]
+    assert counts[0] == counts[1] > counts[2]
+
+
+def test_a_tool_is_called_when_a_search_has_found_it(tiny_server: Server) -> None:
+    weather = {**WEATHER, "name": "get_weather", "description": "Get the weather of a city.", "defer_loading": True}
+    search = {"name": "find_tools", "description": "Find tools.", "input_schema": {"type": "object"}}
+    found = [{"type": "tool_reference", "tool_name": "get_weather"}]
+    messages: list[Any] = [
+        user("What is the weather in Paris?"),
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "find_tools", "input": {}}]},
+        user([{"type": "tool_result", "tool_use_id": "a", "content": found}]),
+    ]
+    choice: Any = {"type": "tool", "name": "get_weather"}
+    options: Any = {"model": TINY, "max_tokens": 60, "tools": [weather, search], "extra_body": {"temperature": 0}}
+    [call] = client(tiny_server).messages.create(messages=messages, tool_choice=choice, **options).content
+    assert call.type == "tool_use" and call.name == "get_weather"
+    before = client(tiny_server).messages.create(messages=messages[:1], **options)
+    assert {block.name for block in before.content if block.type == "tool_use"} <= {"find_tools"}

@@ -44,11 +44,13 @@ def reading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 
 
 def next_event(client: RawClient) -> tuple[str, Any]:
-    """Return the name and the data of the stream's next event."""
-    client.read_until(b"\r\n")  # the size of the part
-    lines = client.read_until(b"\n\n").decode().strip().split("\n")
-    fields = dict(line.split(": ", 1) for line in lines)
-    client.read_until(b"\r\n")
+    """Return the name and the data of the stream's next event. Comments are skipped."""
+    fields: dict[str, str] = {}
+    while "data" not in fields:
+        client.read_until(b"\r\n")  # the size of the part
+        lines = client.read_until(b"\n\n").decode().strip().split("\n")
+        fields = dict(line.split(": ", 1) for line in lines)
+        client.read_until(b"\r\n")
     return fields.get("event", ""), json.loads(fields["data"])
 
 

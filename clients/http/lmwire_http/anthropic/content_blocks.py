@@ -117,35 +117,168 @@ class ToolUse(Block, tag="tool_use", kw_only=True):
     toolset_name: None = None
 
 
+class Tool(StrictStruct):
+    """A function of the client that the model may call. `name` and `input_schema` are required.
+
+    Tools of other types are left out, since only Anthropic's servers run them. `eager_input_streaming` and
+    `cache_control` are ignored: a stream sends a call when it is complete.
+    """
+
+    name: str = ""
+    input_schema: dict[str, Any] | None = None
+    type: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    input_examples: list[dict[str, Any]] | None = None
+    allowed_callers: list[Literal["direct"]] | None = None
+    defer_loading: bool | None = None
+    """The prompt has the tool only after a `tool_reference` has named it."""
+    eager_input_streaming: bool | None = None
+    cache_control: Any = None
+
+
+class ToolReference(Block, tag="tool_reference", kw_only=True):
+    """A deferred tool that a search has found. From here on the model may call it."""
+
+    tool_name: str
+
+
+class NamedTool(StrictStruct, tag_field="type", tag="tool_reference"):
+    """A tool of the request, by its name."""
+
+    name: str
+
+
+class ToolDefinition(StrictStruct, tag_field="type", tag="tool_definition"):
+    """A tool that the request has nowhere else."""
+
+    definition: Tool
+
+
+class ToolAddition(Block, tag="tool_addition", kw_only=True):
+    """A tool that the model may call from here on."""
+
+    tool: NamedTool | ToolDefinition
+
+
+class ToolRemoval(Block, tag="tool_removal", kw_only=True):
+    """A tool that the model may not call any more."""
+
+    tool: NamedTool
+
+
+class ServerToolUse(Block, tag="server_tool_use", kw_only=True):
+    """A call of a tool on Anthropic's servers. The model reads it as text, as it does the results below."""
+
+    id: str | None = None
+    name: str
+    input: Any = None
+    caller: Any = None
+
+
+class McpToolUse(Block, tag="mcp_tool_use", kw_only=True):
+    """A call of an MCP server's tool by Anthropic's servers."""
+
+    id: str | None = None
+    name: str
+    server_name: str | None = None
+    input: Any = None
+
+
+class _ServerToolResult(Block, kw_only=True):
+    """The result of a tool on Anthropic's servers."""
+
+    tool_use_id: str | None = None
+    content: Any = None
+    caller: Any = None
+    is_error: bool | None = None
+
+
+class WebSearchToolResult(_ServerToolResult, tag="web_search_tool_result"):
+    """The results of a search."""
+
+
+class WebFetchToolResult(_ServerToolResult, tag="web_fetch_tool_result"):
+    """A page."""
+
+
+class CodeExecutionToolResult(_ServerToolResult, tag="code_execution_tool_result"):
+    """The output of code."""
+
+
+class BashToolResult(_ServerToolResult, tag="bash_code_execution_tool_result"):
+    """The output of a command."""
+
+
+class TextEditorToolResult(_ServerToolResult, tag="text_editor_code_execution_tool_result"):
+    """The result of an edit."""
+
+
+class McpToolResult(_ServerToolResult, tag="mcp_tool_result"):
+    """The result of an MCP server's tool."""
+
+
+class ToolSearchToolResult(_ServerToolResult, tag="tool_search_tool_result"):
+    """The tools that Anthropic's own search has found."""
+
+
+class ContainerUpload(Block, tag="container_upload", kw_only=True):
+    """A file for code that runs on Anthropic's servers. It is dropped."""
+
+    file_id: str
+
+
+class Compaction(Block, tag="compaction", kw_only=True):
+    """Anthropic's summary of the conversation before it. The model reads it as text, beside the conversation."""
+
+    content: str | None = None
+    encrypted_content: str | None = None
+
+
 class ToolResult(Block, tag="tool_result", kw_only=True):
     """The result of a tool call."""
 
     tool_use_id: str
-    content: "str | list[Text | Image | Document | SearchResult] | None" = None
+    content: "str | list[Text | Image | Document | SearchResult | ToolReference] | None" = None
     is_error: bool | None = None
     toolset_name: None = None
 
 
-ContentInput: TypeAlias = Text | Image | Document | SearchResult
+ContentInput: TypeAlias = Text | Image | Document | SearchResult | ToolReference | ContainerUpload
 """Blocks with input for the model."""
+
+
+ServerToolResult: TypeAlias = (
+    WebSearchToolResult
+    | WebFetchToolResult
+    | CodeExecutionToolResult
+    | BashToolResult
+    | TextEditorToolResult
+    | McpToolResult
+    | ToolSearchToolResult
+)
+ServerBlock: TypeAlias = ServerToolUse | McpToolUse | ServerToolResult | Compaction
+"""Blocks of an answer by Anthropic's servers that this server never writes."""
 
 
 class UserMessage(StrictStruct, tag_field="role", tag="user"):
     """A message of the user, with the results of tool calls."""
 
-    content: str | Annotated[list[Text | Image | Document | SearchResult | ToolResult], Meta(min_length=1)]
+    content: (
+        str | Annotated[list[Text | Image | Document | SearchResult | ToolResult | ContainerUpload], Meta(min_length=1)]
+    )
 
 
 class AssistantMessage(StrictStruct, tag_field="role", tag="assistant"):
     """A message of the model. If it is the last message, the answer continues it."""
 
-    content: str | list[Text | Thinking | RedactedThinking | ToolUse]
+    content: str | list[Text | Thinking | RedactedThinking | ToolUse | ServerBlock]
 
 
 class SystemMessage(StrictStruct, tag_field="role", tag="system"):
     """An instruction within the conversation."""
 
-    content: str | list[SystemText]
+    content: str | list[Text | ToolAddition | ToolRemoval]
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | SystemMessage

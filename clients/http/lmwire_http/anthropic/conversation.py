@@ -1,7 +1,8 @@
 """Conversion of Anthropic's messages for the client library. Results of tool calls become messages of their own."""
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
@@ -11,22 +12,36 @@ from ..inference.media_inputs import image_input
 from .content_blocks import (
     AssistantMessage,
     Base64Source,
+    Compaction,
+    ContainerUpload,
     ContentInput,
     ContentSource,
     Document,
     Image,
+    McpToolUse,
     Message,
+    RedactedThinking,
     SearchResult,
+    ServerBlock,
+    ServerToolUse,
     SystemMessage,
     SystemText,
     Text,
     Thinking,
+    ToolAddition,
+    ToolDefinition,
+    ToolReference,
+    ToolRemoval,
     ToolResult,
     ToolUse,
     UserMessage,
 )
 from .field_names import MessageSource, client_field
 from .request_schema import CountTokensRequest
+from .server_tools import call_text, result_text
+
+_BILLING_HEADER: Final = re.compile(r"x-anthropic-billing-header:(?: [\w-]+=[^;\n]*;)*\s*")
+"""A block of Claude Code's system prompt. It differs in each request, so the cache would miss all that follows it."""
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 
@@ -47,8 +62,8 @@ class Conversation:
         self.prefix = ""
         """The start of the answer."""
         self._last_index = len(body.messages) - 1
-        if body.system:
-            self._add({"role": "system", "content": _join_text(body.system)}, "system")
+        if system := _system_prompt(body.system):
+            self._add({"role": "system", "content": system}, "system")
         for number, message in enumerate(body.messages):
             path = f"messages[{number}]"
             if isinstance(message, AssistantMessage) and number == self._last_index:
@@ -76,7 +91,7 @@ class Conversation:
             case AssistantMessage():
                 self._add_assistant(message, path)
             case SystemMessage():
-                self._add({"role": "system", "content": _join_text(message.content)}, path)
+                self._add({"role": "system", "content": _instruction(message.content)}, path)
 
     def _add_user(self, message: UserMessage, path: str) -> None:
         """Add the user's parts and the results between them, in order."""
@@ -115,7 +130,7 @@ class Conversation:
         calls = [(place, block) for place, block in _with_paths(blocks, path) if isinstance(block, ToolUse)]
         answer: MessageDict = {
             "role": "assistant",
-            "content": "".join(block.text for block in blocks if isinstance(block, Text)),
+            "content": "".join(_answer_text(block) for block in blocks),
         }
         if reasoning := "".join(block.thinking for block in blocks if isinstance(block, Thinking)):
             answer["reasoning"] = reasoning
@@ -151,6 +166,10 @@ def _parts(block: ContentInput, path: str) -> list[tuple[PartDict, str]]:
         case SearchResult():
             text = "\n".join([block.title, block.source, *(each.text for each in block.content)])
             return [({"type": "text", "text": f"{text}\n"}, path)]
+        case ToolReference():
+            return [({"type": "text", "text": f"{_available(block.tool_name)}\n"}, path)]
+        case ContainerUpload():
+            return []
         case Document():
             head = "".join(f"{line}\n" for line in (block.title, block.context) if line)
             return [
@@ -176,8 +195,45 @@ def _image(block: Image, path: str) -> MediaPartDict:
     return {"type": "image", "media": image_input(source.url, f"{path}.source.url")}
 
 
-def _join_text(content: str | Sequence[SystemText]) -> str:
-    return content if isinstance(content, str) else "".join(block.text for block in content)
+def _system_prompt(content: str | Sequence[SystemText] | None) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(block.text for block in content if not _BILLING_HEADER.fullmatch(block.text))
+
+
+def _instruction(content: str | Sequence[Text | ToolAddition | ToolRemoval]) -> str:
+    if isinstance(content, str):
+        return content
+    lines: list[str] = []
+    for block in content:
+        match block:
+            case Text():
+                lines.append(block.text)
+            case ToolAddition():
+                tool = block.tool
+                lines.append(_available(tool.definition.name if isinstance(tool, ToolDefinition) else tool.name))
+            case ToolRemoval():
+                lines.append(f"The tool {block.tool.name} is no longer available.")
+    return "\n".join(lines)
+
+
+def _available(tool: str) -> str:
+    return f"The tool {tool} is available now."
+
+
+def _answer_text(block: Text | Thinking | RedactedThinking | ToolUse | ServerBlock) -> str:
+    """Return what the model reads of a block as its own text."""
+    match block:
+        case Text():
+            return block.text
+        case ServerToolUse() | McpToolUse():
+            return call_text(block.name, block.input)
+        case Compaction():
+            return block.content or ""
+        case Thinking() | RedactedThinking() | ToolUse():
+            return ""
+        case _:
+            return result_text(block.content)
 
 
 def _with_paths(blocks: Sequence[Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from ..inference.field_aliases import TEMPLATE_ALIASES
 from .conversation import Conversation
 from .request_options import prompt_options, thinking_of
 from .request_schema import CountTokensRequest
+from .tool_set import ToolSet
 
 
 class TokenCount(Struct):
@@ -27,9 +28,14 @@ class TokenCount(Struct):
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
     """Handle a request to /v1/messages/count_tokens."""
     conversation = Conversation(body)
-    options = {**prompt_options(body), "prefix": conversation.prefix}
+    tools = ToolSet(body, context.unknown_fields)
+    options = {**prompt_options(body, tools, context.unknown_fields), "prefix": conversation.prefix}
     count = await count_prompt_tokens(
-        context, body.model, conversation.messages, options, rename=conversation.client_field
+        context,
+        body.model,
+        conversation.messages,
+        options,
+        rename=lambda field: tools.client_field(field) or conversation.client_field(field),
     )
     return Json(TokenCount(count))
 

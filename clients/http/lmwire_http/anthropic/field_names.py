@@ -12,8 +12,6 @@ _RENAMED_FIELDS: Final = (
     (re.compile(r"^reasoning_budget$"), "thinking.budget_tokens"),
     (re.compile(r"^reasoning$"), "thinking"),
     (re.compile(r"^parallel_tool_calls$"), "tool_choice.disable_parallel_tool_use"),
-    (re.compile(r"^(tools\[\d+\])\.function\.parameters\b"), r"\1.input_schema"),
-    (re.compile(r"^(tools\[\d+\])\.function\b"), r"\1"),
 )
 
 

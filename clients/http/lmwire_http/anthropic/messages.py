@@ -26,11 +26,12 @@ from .stream_events import (
     MessageDelta,
     MessageStart,
     MessageStop,
-    Ping,
     StopDelta,
     collect_content,
     encode_event,
+    make_pings,
 )
+from .tool_set import ToolSet
 
 
 class MessageGeneration:
@@ -47,10 +48,11 @@ class MessageGeneration:
     def __init__(self, context: RequestContext, body: MessagesRequest) -> None:
         self._context, self._body = context, body
         self._conversation = Conversation(body)
-        self._options = chat_options(body)
+        self._tools = ToolSet(body, context.unknown_fields)
+        self._options = chat_options(body, self._tools, context.unknown_fields)
         self._blocks = ContentBuilder(shows_thinking=shows_thinking(body))
         self._prompt_tokens = 0
-        self.waiting = WaitingEvent(lambda: encode_event(Ping()))
+        self.waiting = WaitingEvent(make_pings())
         self._id = f"msg_{uuid.uuid4().hex}"
 
     async def whole(self) -> Json:
@@ -91,7 +93,7 @@ class MessageGeneration:
             self._body.model,
             self._conversation.messages,
             {**self._options, "prefix": self._conversation.prefix, "on_progress": self._note_progress},
-            rename=self._conversation.client_field,
+            rename=lambda field: self._tools.client_field(field) or self._conversation.client_field(field),
             checks_media=self._body.strict_media is not False,
         )
 

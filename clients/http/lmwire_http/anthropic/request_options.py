@@ -1,10 +1,10 @@
 """Requests as options of the client library."""
 
-import json
 from typing import Any, Final
 
-from lmwire import ChatOptions, TemplateOptions, ToolDict
+from lmwire import ChatOptions, TemplateOptions
 
+from ..http.unknown_fields import UnknownFields
 from ..inference.logit_bias import token_biases
 from ..inference.option_fields import given_fields, shared_fields
 from .request_schema import (
@@ -15,30 +15,45 @@ from .request_schema import (
     MessagesRequest,
     ThinkingAdaptive,
     ThinkingEnabled,
-    Tool,
 )
+from .tool_set import ToolSet
 
+_NO_EDIT: Final = ("clear_thinking_20251015", "all")
 _PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
 _CHAT_OPTIONS: Final = shared_fields(
     MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media", "logit_bias")
 )
 
 
-def prompt_options(body: CountTokensRequest) -> dict[str, Any]:
-    """Return the options that change the prompt, as `lmwire.TemplateOptions`."""
-    options = given_fields(body, *_PROMPT_OPTIONS) | _reasoning_options(body)
-    if body.tools and not isinstance(body.tool_choice, ChooseNone):
-        options["tools"] = [_wire_tool(tool) for tool in body.tools]
-    return options
+def prompt_options(body: CountTokensRequest, tools: ToolSet, unknown: UnknownFields) -> dict[str, Any]:
+    """Return the options that change the prompt, as `lmwire.TemplateOptions`.
 
-
-def chat_options(body: MessagesRequest) -> dict[str, Any]:
-    """Return all options except the messages, as `lmwire.ChatOptions`.
+    Args:
+        body: The request's body.
+        tools: Its tools.
+        unknown: Reports the edits of the conversation that are left out.
 
     Raises:
-        ApiError: A logit bias is invalid.
+        ApiError: The server refuses such edits.
     """
-    options = prompt_options(body) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
+    for number, edit in enumerate(body.context_management.edits if body.context_management else ()):
+        if (edit.type, edit.keep) != _NO_EDIT:
+            unknown.leave_out(f"context_management.edits[{number}]", edit.type)
+    return given_fields(body, *_PROMPT_OPTIONS) | _reasoning_options(body) | tools.options()
+
+
+def chat_options(body: MessagesRequest, tools: ToolSet, unknown: UnknownFields) -> dict[str, Any]:
+    """Return all options except the messages, as `lmwire.ChatOptions`.
+
+    Args:
+        body: The request's body.
+        tools: Its tools.
+        unknown: See `prompt_options`.
+
+    Raises:
+        ApiError: A logit bias is invalid; see also `prompt_options`.
+    """
+    options = prompt_options(body, tools, unknown) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
     options |= token_biases(body.logit_bias)
     if body.temperature is not None:
         options["temperature"] = body.temperature
@@ -81,18 +96,9 @@ def _tool_choice_options(body: MessagesRequest) -> dict[str, Any]:
 
 
 def _reasoning_options(body: CountTokensRequest) -> dict[str, Any]:
+    """Return the option `reasoning`. Anthropic's models do not reason before a call that the request demands."""
+    if body.thinking is None and isinstance(body.tool_choice, ChooseAny | ChooseTool):
+        return {"reasoning": "off"}
     if body.thinking is None or isinstance(body.thinking, ThinkingAdaptive):
         return {}
     return {"reasoning": "on" if isinstance(body.thinking, ThinkingEnabled) else "off"}
-
-
-def _wire_tool(tool: Tool) -> ToolDict:
-    examples = "".join(f"\nExample of its input: {json.dumps(example)}" for example in tool.input_examples or ())
-    function: Any = {
-        "name": tool.name,
-        "description": (tool.description or "") + examples,
-        "parameters": tool.input_schema,
-    }
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}

@@ -2,28 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ..inference.logit_bias import LogitBias
-from .content_blocks import Message, StrictStruct, SystemText
-
-
-class Tool(StrictStruct):
-    """A function of the client that the model may call. Tools that Anthropic's servers run are not supported.
-
-    `eager_input_streaming` and `cache_control` are ignored: a stream sends a call when it is complete.
-    """
-
-    name: str
-    input_schema: dict[str, Any]
-    type: Literal["custom"] | None = None
-    description: str | None = None
-    strict: bool | None = None
-    input_examples: list[dict[str, Any]] | None = None
-    allowed_callers: list[Literal["direct"]] | None = None
-    defer_loading: Literal[False] | None = None
-    eager_input_streaming: bool | None = None
-    cache_control: Any = None
+from .content_blocks import Message, StrictStruct, SystemText, Tool
 
 
 class _ToolChoice(StrictStruct, tag_field="type"):
@@ -81,17 +63,20 @@ class OutputConfig(StrictStruct):
     format: JsonFormat | None = None
 
 
-class KeepThinking(StrictStruct):
-    """Reasoning of earlier turns stays in the conversation."""
+class ContextEdit(Struct, kw_only=True):
+    """An edit of the conversation by Anthropic's servers, with its own further fields.
 
-    type: Literal["clear_thinking_20251015"]
-    keep: Literal["all"]
+    `clear_thinking_20251015` with `keep` all changes nothing. Other edits are left out.
+    """
+
+    type: str
+    keep: Any = None
 
 
 class ContextManagement(StrictStruct):
-    """Removal of content from the conversation. None is supported."""
+    """Removal of content from the conversation. The conversation stays whole here."""
 
-    edits: list[KeepThinking] = []
+    edits: list[ContextEdit] = []
 
 
 class CountTokensRequest(StrictStruct, kw_only=True):

@@ -1,13 +1,15 @@
 """Events of a streamed message, and the builder that makes them from deltas."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import cycle
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from lmwire import TokenDelta, ToolCallDelta
 
-from ..http.sse import NamedEventEncoder
+from ..http.sse import NamedEventEncoder, comment
 from ..inference.call_ids import ANTHROPIC_PREFIX, client_call_id
 from ..inference.partial_tool_calls import complete_members
 from .response_schema import (
@@ -21,6 +23,8 @@ from .response_schema import (
     Usage,
     raw_input,
 )
+
+_COMMENTS_BETWEEN_PINGS: Final = 5
 
 
 class TextDelta(Struct, tag_field="type", tag="text_delta", gc=False):
@@ -106,6 +110,15 @@ AnyEvent: TypeAlias = (
 
 encode_event: Final = NamedEventEncoder(AnyEvent).encode
 """Encodes an event."""
+
+
+def make_pings() -> Callable[[], bytes]:
+    """Return an encoder of waiting events: a ping, some comments, and again.
+
+    Claude Code takes 30 pings in a row as signs of life. Its idle limit is 5 minutes, so some more time between them
+    makes it wait for longer. Comments keep the connection open between them.
+    """
+    return partial(next, cycle([encode_event(Ping()), *[comment()] * _COMMENTS_BETWEEN_PINGS]))
 
 
 class ContentBuilder:

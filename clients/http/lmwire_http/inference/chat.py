@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
-from lmwire import AsyncStream, MessageDict, TemplateOptions
+from lmwire import AsyncStream, AsyncWorker, MessageDict, TemplateOptions
 
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
@@ -13,6 +13,7 @@ from .default_options import with_chat_defaults
 from .generation import Generation, run_generation
 from .new_media import check_new_media
 from .template_variables import drop_unknown_variables
+from .unsupported_reasoning import drop_unsupported_reasoning
 
 Options: TypeAlias = dict[str, Any]
 """Arguments of `lmwire.AsyncWorker.chat`."""
@@ -46,7 +47,7 @@ def run_chat(
     async def start(lease: Lease, complete: Options) -> AsyncStream:
         if checks_media:
             check_new_media(messages, lease.model.capabilities, rename)
-        await drop_unknown_variables(context, complete, lease.worker)
+        await _drop_unsupported(context, options, complete, lease.worker, rename)
         return lease.worker.chat(messages, **complete)
 
     return run_generation(
@@ -104,5 +105,22 @@ async def lease_for_prompt(
     with translate_worker_errors(rename), translate_value_errors(rename):
         async with context.state.pool.lease(model, prompt=[*options.get("tools", ()), *messages]) as lease:
             context.model = lease.model_id
-            await drop_unknown_variables(context, template, lease.worker)
+            await _drop_unsupported(context, options, template, lease.worker, rename)
             yield lease, template
+
+
+async def _drop_unsupported(
+    context: RequestContext, options: Options, complete: Options, worker: AsyncWorker, rename: RenameField
+) -> None:
+    """Remove what the model cannot do, as far as the server ignores it.
+
+    Args:
+        context: The request's context.
+        options: The options that the request sets.
+        complete: Those with the operator's defaults, which change.
+        worker: The worker with the model.
+        rename: Maps field paths to those of the client.
+    """
+    await drop_unknown_variables(context, complete, worker)
+    if options.get("reasoning") == "on":
+        await drop_unsupported_reasoning(context, complete, worker, rename)
