@@ -4,6 +4,7 @@ import type {
   EmbeddingEvent,
   ProgressEvent,
   SegmentEvent,
+  SpeakDone,
   TokenEvent,
   TokenizeDone,
   TranscribeDone,
@@ -104,5 +105,41 @@ export class TranscriptStream extends RequestStream<SegmentEvent | ProgressEvent
     const { language, duration_s, finish_reason } = raw as unknown as TranscribeDone;
     const text = this.#segments.map((segment) => segment.text).join("");
     return { text, segments: this.#segments, language, duration_s, finish_reason };
+  }
+}
+
+/** A speech, whole or as far as it came. */
+export interface Speech {
+  /** The samples of one channel. */
+  samples: Int16Array;
+  /** Samples per second; undefined if there are none. */
+  sample_rate: number | undefined;
+  duration_s: number;
+  finish_reason: string;
+  seed: number;
+}
+
+const SAMPLE_BYTES = 2;
+
+/** A speech as it is made. */
+export class SpeechStream extends RequestStream<AudioEvent | ProgressEvent, Speech> {
+  readonly #parts: Buffer[] = [];
+  #sampleRate: number | undefined;
+
+  protected override accept(raw: RawEvent): AudioEvent | ProgressEvent | undefined {
+    const event = raw as unknown as AudioEvent | ProgressEvent;
+    if (event.event === "audio") {
+      this.#parts.push(Buffer.from(event.audio, "base64"));
+      this.#sampleRate = event.sample_rate;
+    }
+    return event.event === "audio" || event.event === "progress" ? event : undefined;
+  }
+
+  protected override finish(raw: RawEvent): Speech {
+    const bytes = Buffer.concat(this.#parts);
+    const samples = new Int16Array(Math.floor(bytes.length / SAMPLE_BYTES));
+    for (let index = 0; index < samples.length; index++) samples[index] = bytes.readInt16LE(index * SAMPLE_BYTES);
+    const { duration_s, finish_reason, seed } = raw as unknown as SpeakDone;
+    return { samples, sample_rate: this.#sampleRate, duration_s, finish_reason, seed };
   }
 }

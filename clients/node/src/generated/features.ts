@@ -1055,6 +1055,53 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
       ]
     }
   },
+  "speak": {
+    "": {
+      "features": [
+        "speak"
+      ]
+    },
+    "text": {
+      "features": [
+        "speak"
+      ]
+    },
+    "voice": {
+      "features": [
+        "speak"
+      ]
+    },
+    "language": {
+      "features": [
+        "speak"
+      ]
+    },
+    "instructions": {
+      "features": [
+        "speak"
+      ]
+    },
+    "speed": {
+      "features": [
+        "speak"
+      ]
+    },
+    "max_seconds": {
+      "features": [
+        "speak"
+      ]
+    },
+    "seed": {
+      "features": [
+        "speak"
+      ]
+    },
+    "timeout_ms": {
+      "features": [
+        "speak"
+      ]
+    }
+  },
   "cache": {
     "": {
       "features": [

@@ -216,6 +216,38 @@ export const SHAPES: Record<string, Shape> = {
       "language": "string"
     }
   },
+  "audio": {
+    "required": {
+      "event": "string",
+      "id": "string",
+      "index": "number",
+      "sample_rate": "number",
+      "audio": "string"
+    },
+    "optional": {}
+  },
+  "SpeakDone": {
+    "required": {
+      "event": "string",
+      "id": "string",
+      "finish_reason": "string",
+      "duration_s": "number",
+      "seed": "number",
+      "timings": {
+        "required": {
+          "queued_ms": "number",
+          "total_ms": "number"
+        },
+        "optional": {
+          "prefill_ms": "number",
+          "first_token_ms": "number",
+          "prompt_tps": "number",
+          "decode_tps": "number"
+        }
+      }
+    },
+    "optional": {}
+  },
   "progress": {
     "required": {
       "event": "string",
@@ -395,6 +427,7 @@ export const DONES: Record<string, string> = {
   "tokenize": "TokenizeDone",
   "embed": "EmbedDone",
   "transcribe": "TranscribeDone",
+  "speak": "SpeakDone",
   "cache": "CacheDone",
   "info": "ModelDone",
   "cancel": "CancelDone",
