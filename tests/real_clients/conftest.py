@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.clients.agents import write_long_model
 from support.clients.relay import Relay, relayed
 from support.clients.running import Outside, client_environment, no_outside
 from support.http.http_server import MOCK, served
@@ -48,3 +49,16 @@ def outside() -> Iterator[Outside]:
 def environment(tmp_path_factory: pytest.TempPathFactory, outside: Outside) -> dict[str, str]:
     """Return the environment of the clients of one file, with a home of their own."""
     return client_environment(tmp_path_factory.mktemp("home"), outside)
+
+
+@pytest.fixture(scope="session")
+def long_context_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(str(write_long_model(tmp_path_factory.mktemp("models") / "long"))) as server:
+        yield server.url
+
+
+@pytest.fixture
+def long_context(long_context_url: str) -> Iterator[Relay]:
+    """Yield what an agent and the server with a model of long context send each other."""
+    with relayed(long_context_url) as relay:
+        yield relay

@@ -28,6 +28,7 @@ _NO_TELEMETRY: Final = {
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "npm_config_offline": "true",  # opencode installs its plugins' package with npm
 }
 
 

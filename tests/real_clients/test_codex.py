@@ -1,0 +1,45 @@
+"""Codex CLI, started by `lmwire launch`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.clients.agents import DONE, TASK, finish_task, write_scenario
+from support.clients.relay import Relay, relayed
+from support.clients.running import Outside
+from support.http.http_server import MOCK, served
+
+ARGUMENTS = ["exec", "--dangerously-bypass-approvals-and-sandbox", TASK]
+SETTINGS = {
+    ".codex/config.toml": """
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[features]
+apps = false
+plugins = false
+"""
+}
+
+
+@pytest.fixture
+def calling(tmp_path: Path) -> Iterator[Relay]:
+    """Yield a server whose worker answers the task with a call of the agent's tool."""
+    scenario = write_scenario(tmp_path / "scenario.json", "exec_command", {"cmd": "echo hi > hello.txt"})
+    with served("mock", "--worker", f"{MOCK} --scenario {scenario}") as server, relayed(server.url) as relay:
+        yield relay
+
+
+def test_its_tool_writes_the_file(calling: Relay, outside: Outside, tmp_path: Path) -> None:
+    task = finish_task("codex", ARGUMENTS, calling, outside, tmp_path, SETTINGS)
+    assert task.written() == "hi\n"
+    assert DONE in task.output
+    assert len(calling.sent("/v1/responses")) >= 2
+    assert [*calling.refusals(), *outside.asked] == []
+
+
+def test_it_finishes_with_a_model_of_long_context(long_context: Relay, outside: Outside, tmp_path: Path) -> None:
+    finish_task("codex", ARGUMENTS, long_context, outside, tmp_path, SETTINGS)
+    assert long_context.sent("/v1/responses")
+    assert [*long_context.refusals(), *outside.asked] == []
