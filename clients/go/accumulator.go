@@ -32,6 +32,8 @@ type Response struct {
 	Answer           // The first answer.
 	Answers []Answer // All N answers.
 	Result  *Result  // Usage, timings, seed.
+	// PromptLogprobs has one for each token of the prompt, with GenerateParams.PromptLogprobs.
+	PromptLogprobs []Logprob
 }
 
 // An Accumulator joins the events of a request to answers. The zero value is ready to use. It is not safe for concurrent
@@ -39,6 +41,7 @@ type Response struct {
 type Accumulator struct {
 	choices map[int]*choiceParts
 	result  *Result
+	prompt  []Logprob
 }
 
 type choiceParts struct {
@@ -58,6 +61,7 @@ type callParts struct {
 func (a *Accumulator) Add(event Event) {
 	switch event := event.(type) {
 	case *Token:
+		a.prompt = append(a.prompt, event.PromptLogprobs...)
 		a.choice(event.Choice).addToken(event)
 	case *ToolCallDelta:
 		a.choice(event.Choice).addCall(event)
@@ -112,7 +116,7 @@ func (c *choiceParts) addCall(delta *ToolCallDelta) {
 // It fails if the arguments of a whole call are not a JSON object, which no worker sends.
 func (a *Accumulator) Response() (*Response, error) {
 	ends := a.ends()
-	response := &Response{Result: a.result, Answers: make([]Answer, len(ends))}
+	response := &Response{Result: a.result, PromptLogprobs: a.prompt, Answers: make([]Answer, len(ends))}
 	for number, end := range ends {
 		answer, err := a.choice(number).answer(end)
 		if err != nil {

@@ -63,6 +63,16 @@ func TestAPromptMayBeTokens(t *testing.T) {
 	}
 }
 
+func TestThePromptMayHaveLogprobs(t *testing.T) {
+	t.Parallel()
+	worker := startMock(t)
+	params := GenerateParams{Prompt: "a b c", PromptLogprobs: true, Generation: Generation{MaxTokens: Ptr[int64](1)}}
+	response, err := Collect(worker.Generate(within(t), params))
+	if err != nil || len(response.PromptLogprobs) != 3 || len(response.TokenIDs) != 1 || response.Logprobs != nil {
+		t.Errorf("%v: %+v", err, response)
+	}
+}
+
 func TestToBreakCancelsTheRequestAndNotTheWorker(t *testing.T) {
 	t.Parallel()
 	worker := startScenario(t,
