@@ -58,6 +58,8 @@ export interface Answer extends Choice {
   seed: number;
   usage: Usage;
   timings: Timings;
+  /** The worker's last event, for fields that are newer than this package. */
+  done: ResultDone;
 }
 
 /** Collects the events of one answer. */
@@ -127,7 +129,7 @@ export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
       return Object.assign(choice, { finish_reason, stop: end.stop });
     });
     const { seed, usage, timings } = done;
-    return { ...choices[0]!, choices, seed, usage, timings };
+    return { ...choices[0]!, choices, seed, usage, timings, done };
   }
 
   /** Yield only the text of the first answer, without reasoning. */

@@ -27,7 +27,14 @@ export {
 export { type FoundWorker, findWorker } from "./find-worker.js";
 export type * from "./generated/types.js";
 export { type RequestOptions, RequestStream } from "./request-stream.js";
-export { type Embeddings, type Tokens, type Transcript, TranscriptStream } from "./results.js";
+export {
+  type Embeddings,
+  type Speech,
+  SpeechStream,
+  type Tokens,
+  type Transcript,
+  TranscriptStream,
+} from "./results.js";
 export { Supervisor, type SupervisorOptions } from "./supervisor.js";
 export { VERSION } from "./version.js";
 export {
@@ -36,6 +43,7 @@ export {
   type GenerateFields,
   type LoadFields,
   type LoadOptions,
+  type SpeakFields,
   type StartOptions,
   type TokenizeFields,
   type TranscribeFields,

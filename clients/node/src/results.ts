@@ -1,5 +1,6 @@
 import type { RawEvent } from "./event-check.js";
 import type {
+  AudioEvent,
   EmbedDone,
   EmbeddingEvent,
   ProgressEvent,

@@ -4,7 +4,15 @@ import { type LmwireError, StartFailed } from "./errors.js";
 import { findWorker } from "./find-worker.js";
 import type * as wire from "./generated/types.js";
 import type { RequestOptions, RequestStream } from "./request-stream.js";
-import { DoneStream, type Embeddings, EmbedStream, TokenizeStream, type Tokens, TranscriptStream } from "./results.js";
+import {
+  DoneStream,
+  type Embeddings,
+  EmbedStream,
+  SpeechStream,
+  TokenizeStream,
+  type Tokens,
+  TranscriptStream,
+} from "./results.js";
 import { VERSION } from "./version.js";
 
 /** The fields of a command without the envelope. */
@@ -14,6 +22,7 @@ export type ChatFields = Fields<wire.ChatCommand, "messages">;
 export type GenerateFields = Fields<wire.GenerateCommand, "prompt">;
 export type TokenizeFields = Fields<wire.TokenizeCommand, "prompt" | "messages">;
 export type EmbedFields = Fields<wire.EmbedCommand, "input">;
+export type SpeakFields = Fields<wire.SpeakCommand, "text">;
 export type TranscribeFields = Fields<wire.TranscribeCommand, "audio">;
 
 const START_TIMEOUT_MS = 30_000;
@@ -148,6 +157,11 @@ export class Worker {
     return new TranscriptStream(this.#connection, "transcribe", { audio, ...fields }, options);
   }
 
+  /** Speak a text. */
+  speak(text: string, fields: SpeakFields = {}, options?: RequestOptions): SpeechStream {
+    return new SpeechStream(this.#connection, "speak", { text, ...fields }, options);
+  }
+
   /** Clear the cache of prompts and answers. */
   clearCache(options?: RequestOptions): Promise<wire.CacheDone> {
     return this.#ask("cache", { action: "clear" }, options);
@@ -184,6 +198,7 @@ export class Worker {
   ): RequestStream<unknown, unknown> {
     const { cmd, ...fields } = command;
     const streams = { chat: AnswerStream, generate: AnswerStream, tokenize: TokenizeStream, embed: EmbedStream };
+    if (cmd === "speak") return new SpeechStream(this.#connection, cmd, fields, options);
     if (cmd === "transcribe") return new TranscriptStream(this.#connection, cmd, fields, options);
     const Stream = streams[cmd as keyof typeof streams] ?? DoneStream;
     return new Stream(this.#connection, cmd, fields, options);

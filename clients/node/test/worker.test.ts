@@ -154,6 +154,17 @@ test("a recording becomes segments and a text", async (t) => {
   assert.equal(transcript.text, texts.join(""));
 });
 
+test("a text becomes a speech", async (t) => {
+  const worker = await startMock(t);
+  const stream = worker.speak("Buy milk. And bread.");
+  let parts = 0;
+  for await (const event of stream) if (event.event === "audio") parts++;
+  const { samples, sample_rate = 0, duration_s, finish_reason } = await stream.result();
+  assert(parts > 0);
+  assert.equal(finish_reason, "stop");
+  assert(Math.abs(samples.length / sample_rate - duration_s) < 0.01);
+});
+
 test("a prompt has tokens", async (t) => {
   const worker = await startMock(t);
   const tokens = await worker.tokenize("to be or");
