@@ -98,4 +98,4 @@ def test_the_features_are_what_is_served() -> None:
 
 def test_the_capabilities_are_the_runners_commands_and_gaps() -> None:
     opened = MockModelLoader().open(Load(path="mock"), lambda *progress: None, lambda: None)
-    assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe", "suffix"]
+    assert opened.model.capabilities == ["generate", "chat", "tokenize", "embed", "transcribe", "speak", "suffix"]
