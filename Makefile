@@ -39,7 +39,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory go node
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go node
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
