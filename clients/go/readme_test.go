@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,11 +47,20 @@ func TestTheReadmeShowsAProgramThatRuns(t *testing.T) {
 	if program := strings.ReplaceAll("\n"+body, "\n\t", "\n"); !strings.Contains(string(page), program+"```") {
 		t.Errorf("README.md lacks the program:\n%s", program)
 	}
+	if err := readme(mockThatLoadsAnything(t)); err != nil {
+		t.Error(err)
+	}
 }
 
-func Example_readme() {
-	if err := readme(context.Background()); err != nil {
-		fmt.Println(err)
+// mockThatLoadsAnything makes the worker that is found a mock, and returns a context.
+func mockThatLoadsAnything(t *testing.T) context.Context {
+	if _, err := exec.LookPath("lmwire"); err != nil {
+		t.Skip("lmwire is not on PATH")
 	}
-	// Output: I am the tiny model that ships with lmwire. I show that everything works; I know little else.
+	path := filepath.Join(t.TempDir(), "scenario.json")
+	if err := os.WriteFile(path, []byte(`{"rules": [{"match": {"cmd": "load"}, "reply": {}}, {"reply": {"text": "A worker.\n"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LMWIRE_WORKER", `["lmwire", "mock", "--scenario", "`+path+`"]`)
+	return t.Context()
 }
