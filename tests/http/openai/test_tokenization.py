@@ -51,6 +51,23 @@ def test_a_conversation_has_the_tokens_of_its_chat(url: str) -> None:
     assert unopened["count"] < made["count"]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"enable_thinking": False},
+        {"reasoning_effort": "none"},
+        {"response_prefix": "Once"},
+        {"continue_final_message": True},
+    ],
+)
+def test_options_of_a_chat_that_change_its_prompt_change_the_tokens(url: str, fields: dict[str, Any]) -> None:
+    body = chat_body("hello", model="builtin:tiny", **fields)
+    made = send(url, "/tokenize", **body)["count"]
+    chat = send(url, "/v1/chat/completions", **body, max_tokens=1)
+    assert made == chat["usage"]["prompt_tokens"]
+    assert made != send(url, "/tokenize", **chat_body("hello", model="builtin:tiny"))["count"]
+
+
 def test_tools_are_part_of_the_prompt(url: str) -> None:
     tool = {"type": "function", "function": {"name": "look_it_up", "parameters": {"type": "object"}}}
     made = send(url, "/tokenize", **chat_body("hello", model="builtin:tiny", tools=[tool]))

@@ -15,14 +15,21 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
 from ..inference.chat import lease_for_prompt
-from ..inference.field_aliases import TEMPLATE_ALIASES
+from ..inference.field_aliases import TEMPLATE_ALIASES, reasoning_aliases, renamed
 from ..inference.option_fields import given_fields
+from ..inference.reasoning_effort import ReasoningEffort, effort_options
 from .messages import Message, client_field, wire_messages
 from .tools import Tool, wire_tools
 
 Tokenized: TypeAlias = tuple[Tokens, events.ModelDone]
 """The tokens, and the model whose tokens they are."""
-_TEMPLATE_FIELDS: Final = ("chat_template", "template_args", "add_generation_prompt", "continue_final_message")
+_TEMPLATE_FIELDS: Final = (
+    "chat_template",
+    "template_args",
+    "add_generation_prompt",
+    "continue_final_message",
+    "prefix",
+)
 _NO_PIECES: Final = "is not supported; POST /detokenize returns the text of tokens"
 
 
@@ -54,6 +61,8 @@ class TokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     template_args: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
+    prefix: str | None = None
+    reasoning_effort: ReasoningEffort | None = None
 
 
 class ContentTokens(Struct, kw_only=True):
@@ -124,6 +133,10 @@ async def _tokenize_messages(context: RequestContext, body: TokenizeRequest, giv
     options = given_fields(body, *_TEMPLATE_FIELDS)
     if body.tools:
         options["tools"] = wire_tools(body.tools)
+    if body.continue_final_message and body.add_generation_prompt is None:
+        options["add_generation_prompt"] = False
+    if body.reasoning_effort is not None:
+        options.update(effort_options(body.reasoning_effort))
     async with lease_for_prompt(
         context, body.model, messages, options, rename=lambda field: client_field(given, field)
     ) as (lease, template):
@@ -144,7 +157,9 @@ def _check(body: TokenizeRequest) -> None:
     if body.messages is not None and body.add_special_tokens:
         problem = "must be false with `messages`: the chat template adds the special tokens"
         raise invalid_field(f"add_special_tokens: {problem}", "add_special_tokens")
-    if body.messages is None and (misplaced := next(iter(given_fields(body, "tools", *_TEMPLATE_FIELDS)), None)):
+    if body.messages is None and (
+        misplaced := next(iter(given_fields(body, "tools", "reasoning_effort", *_TEMPLATE_FIELDS)), None)
+    ):
         raise invalid_field(f"{misplaced}: goes with `messages`; leave it out", misplaced)
 
 
@@ -162,7 +177,11 @@ TOKENIZE: Final = Endpoint(
     summary="Turn a text or a conversation into tokens.",
     handler=_tokenize,
     request_type=TokenizeRequest,
-    aliases=TEMPLATE_ALIASES,
+    aliases={
+        **TEMPLATE_ALIASES,
+        "enable_thinking": reasoning_aliases(lambda effort: {"reasoning_effort": effort})["enable_thinking"],
+        "response_prefix": renamed("prefix"),
+    },
     response_type=PromptTokens | ContentTokens,
 )
 DETOKENIZE: Final = Endpoint(
