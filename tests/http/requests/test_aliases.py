@@ -128,6 +128,11 @@ def test_two_names_with_one_value_are_accepted(server: Server) -> None:
     assert text_of(ask(server, CHAT, max_tokens=3, max_completion_tokens=3)) == "three"
 
 
+def test_a_value_of_another_type_is_not_hidden_by_a_second_name(server: Server) -> None:
+    answer = ask(server, RESPONSES, max_tokens=False, max_completion_tokens=0, max_output_tokens=0)
+    assert (answer.status, answer.json["error"]["param"]) == (400, "max_tokens")
+
+
 def test_when_a_model_leaves_memory_is_not_a_requests_choice(server: Server) -> None:
     answer = ask(server, CHAT, keep_alive="5m", ttl=300)
     assert text_of(answer) == "none"

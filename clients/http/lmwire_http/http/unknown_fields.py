@@ -195,7 +195,7 @@ class UnknownFields:
         except ValueError as error:
             raise invalid_field(f"{alias}: {error}", alias) from error
         for name, item in meant.items():
-            if known.get(name) is not None and known[name] != item:
+            if known.get(name) is not None and not _is_same(known[name], item):
                 raise invalid_field(f"{alias}: says the same as `{name}`; give one of them", alias)
             known[name] = item
             self._alias_of[name] = alias
@@ -257,6 +257,11 @@ def renamed_field(alias: Alias) -> str | None:
 def is_unknown_field(error: msgspec.ValidationError) -> bool:
     """Return whether a body failed to decode because of an unknown field."""
     return "contains unknown field" in str(error)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal. In Python, false equals 0 and true equals 1."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _is_default(name: str, value: Any) -> bool:
