@@ -77,10 +77,8 @@ def test_other_names_of_fields_are_described(document: dict[str, Any]) -> None:
             fields = resolved(document, operation["requestBody"]["content"]["application/json"]["schema"])["properties"]
             assert all(fields[alias]["description"] for alias in endpoint.aliases)
     fields = document["components"]["schemas"]["ChatRequest"]["properties"]
-    assert fields["repeat_penalty"] == {
-        **fields["repetition_penalty"],
-        "description": "Another name of `repetition_penalty`.",
-    }
+    assert fields["repeat_penalty"]["anyOf"] == [fields["repetition_penalty"], {"type": "null"}]
+    assert fields["repeat_penalty"]["description"] == "Another name of `repetition_penalty`."
     assert fields["cache_prompt"] == {"description": "Set `cache`: `on` for true, `off` for false."}
 
 
@@ -128,7 +126,8 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
         file = tmp_path / "openapi.json"
         file.write_text(json.dumps(document))
         (tmp_path / "schemathesis.toml").write_text(SETTINGS)
-        options = ["--url", server.url, "--checks", ",".join(CHECKS), "--phases", "coverage", "--workers", "4"]
+        # With several threads, CPython 3.11's ast module fails now and then: recursion depth mismatch.
+        options = ["--url", server.url, "--checks", ",".join(CHECKS), "--phases", "coverage", "--workers", "1"]
         options += ["--generation-deterministic", "--continue-on-failure", "--no-color", "--exclude-path", SAME_BODY]
         options += ["--max-time", str(AT_MOST_S)]
         command = [sys.executable, "-m", "schemathesis.cli", "run", str(file), *options]

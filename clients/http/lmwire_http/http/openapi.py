@@ -15,7 +15,6 @@ from .context import RequestContext
 from .endpoint import Endpoint
 from .error_formats import OPENAI_ERRORS
 from .replies import Plain
-from .response_writer import NDJSON, SSE
 from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER, Alias, renamed_field
 
 _PATH_PARAM: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
@@ -117,7 +116,7 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
         "info": {
             "title": "lmwire",
             "version": __version__,
-            "summary": "Models on this machine, with the OpenAI, Anthropic and Ollama APIs.",
+            "summary": "Models on this machine, with the OpenAI and Anthropic APIs.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{name: []} for name in _SECURITY_SCHEMES] if needs_key else [],
@@ -133,9 +132,7 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
 
 def _schema_types(endpoint: Endpoint) -> Iterator[Any]:
     yield from (
-        type
-        for type in (endpoint.request_type, endpoint.response_type, endpoint.event_type, endpoint.line_type)
-        if type is not None
+        type for type in (endpoint.request_type, endpoint.response_type, endpoint.event_type) if type is not None
     )
     yield from endpoint.status_types.values()
     yield endpoint.error_format.error_type
@@ -226,9 +223,7 @@ def _success_content(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[s
     for media in endpoint.text_media_types:
         content[media] = {"schema": {"type": "string"}}
     if endpoint.event_type is not None:
-        content[SSE] = {"schema": _event_schema(schema_of[endpoint.event_type], endpoint)}
-    if endpoint.line_type is not None:
-        content[NDJSON] = {"schema": schema_of[endpoint.line_type]}
+        content["text/event-stream"] = {"schema": _event_schema(schema_of[endpoint.event_type], endpoint)}
     return content
 
 
@@ -260,11 +255,14 @@ def _component_name(schema: Mapping[str, str]) -> str:
 
 
 def _add_aliases(schema: dict[str, Any], aliases: Mapping[str, Alias]) -> None:
-    """Add the other names of fields to the schema of a request body."""
+    """Add the other names of fields to the schema of a request body. Null counts as absent."""
     fields = schema["properties"]
     for name, alias in aliases.items():
         if field := renamed_field(alias):
-            fields[name] = {**fields[field], "description": f"Another name of `{field}`."}
+            fields[name] = {
+                "anyOf": [fields[field], {"type": "null"}],
+                "description": f"Another name of `{field}`.",
+            }
         else:
             fields[name] = {"description": (alias.__doc__ or "").partition("\n")[0]}
 

@@ -1,4 +1,4 @@
-"""Replies of endpoints: JSON, other content, an event stream, or a stream of lines."""
+"""Replies of endpoints: JSON, other content, or an event stream."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -41,18 +41,7 @@ class EventStream:
     """Returns the events that end the stream with an error; None for the error format's own event."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineStream:
-    """Lines of JSON, sent as they come. Nothing is sent during silence: a line without a meaning does not exist.
-
-    An exception before the first line is sent as an ordinary error response, a later one as the stream's last line.
-    """
-
-    lines: AsyncIterator[bytes]
-    """Pieces of one or more whole lines. The iterator is closed when the client disconnects."""
-
-
-Reply: TypeAlias = Json | Plain | EventStream | LineStream
+Reply: TypeAlias = Json | Plain | EventStream
 
 
 class Streamable(Protocol):

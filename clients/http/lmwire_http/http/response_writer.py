@@ -1,7 +1,7 @@
 """Sending of one response, whole or event by event."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, Final, TypeAlias, cast
@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import ApiError
 from .error_formats import ErrorFormat
-from .replies import EventStream, Json, LineStream, Plain, Reply
+from .replies import EventStream, Json, Plain, Reply
 from .sse import WaitingEvent
 from .unknown_fields import UnknownFields
 
@@ -18,8 +18,6 @@ Message: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
-SSE: Final = "text/event-stream"
-NDJSON: Final = "application/x-ndjson"
 _EVENT_STREAM: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -51,7 +49,6 @@ class ResponseWriter:
         self._unknown_fields = unknown_fields
         self._encode_stream_error: Callable[[ApiError], bytes] = self._error_event
         self._started = self._is_stream = False
-        self._stream_type = f"{SSE}; charset=utf-8"
         self._sent_at = monotonic()
         self.status: int | None = None
         """The HTTP status, or that of the error that ended a stream; None before the response starts."""
@@ -67,10 +64,6 @@ class ResponseWriter:
                 await self._send_whole(reply.status, reply.media_type, reply.content, reply.headers)
             case EventStream():
                 await self._stream(reply)
-            case LineStream():
-                self._stream_type = NDJSON
-                await self._send_frames(reply.lines)
-                await self._send_part(b"", more=False)
 
     async def write_error(self, error: ApiError) -> None:
         """Send an error as a whole response, or as the last event of a stream that has started."""
@@ -86,18 +79,15 @@ class ResponseWriter:
         self._encode_stream_error = stream.encode_error or self._error_event
         waiting = asyncio.create_task(self._send_waiting_events(stream.waiting))
         try:
-            await self._send_frames(stream.frames)
+            async with aclosing(cast(Any, stream.frames)):
+                async for frame in stream.frames:
+                    await self._send_part(frame)
         finally:
             waiting.cancel()
         await self._send_part(b"", more=False)
 
     def _error_event(self, error: ApiError) -> bytes:
         return self._error_format.stream_event(error, self._request_id)
-
-    async def _send_frames(self, frames: AsyncIterator[bytes]) -> None:
-        async with aclosing(cast(Any, frames)):
-            async for frame in frames:
-                await self._send_part(frame)
 
     async def _send_waiting_events(self, event: WaitingEvent) -> None:
         self._sent_at = monotonic()
@@ -109,7 +99,7 @@ class ResponseWriter:
     async def _send_part(self, content: bytes, *, more: bool = True) -> None:
         if not self._started:
             self._is_stream = True
-            await self._start(200, self._stream_type, _EVENT_STREAM)
+            await self._start(200, "text/event-stream; charset=utf-8", _EVENT_STREAM)
         self._sent_at = monotonic()
         self.is_complete = not more
         await self._send({"type": "http.response.body", "body": content, "more_body": more})

@@ -34,8 +34,6 @@ class Generation:
         self.options = options
         self.loaded_model = model
         """The model that generates."""
-        self.started_at = monotonic()
-        """Time at which a worker with the model received the request, by `time.monotonic`."""
         self._finished = False
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
