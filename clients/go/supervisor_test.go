@@ -50,6 +50,7 @@ func TestASupervisorStartsANewWorkerWhenOneIsAskedForAfterADeath(t *testing.T) {
 func TestASupervisorStopsStartingWorkersThatFail(t *testing.T) {
 	t.Parallel()
 	supervisor := supervise(t, mock("--fault", "crash-start"))
+	supervisor.Breaker = Breaker{Window: time.Hour, Backoff: time.Hour}
 	var unavailable *UnavailableError
 	for range 3 {
 		if _, err := supervisor.Worker(within(t)); err == nil || errors.As(err, &unavailable) {
@@ -96,7 +97,7 @@ func TestACallerDoesNotWaitLongerThanItsContext(t *testing.T) {
 func TestAWatchdogEndsAWorkerThatHangs(t *testing.T) {
 	t.Parallel()
 	supervisor := supervise(t, mock("--fault", "stall:after=1"), impatient)
-	supervisor.StepLimit = 400 * time.Millisecond
+	supervisor.StepLimit = 3 * time.Second // a load on a busy machine is shorter
 	worker, err := supervisor.Worker(within(t))
 	if err != nil {
 		t.Fatal(err)
