@@ -3,6 +3,7 @@ package lmwire
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,16 @@ func TestTheWorkerIsSoughtInTheDocumentedOrder(t *testing.T) {
 	expectCommand(t, given, "ssh", "-T", "host", "lmwire", "worker")
 	if given.hostWatch || !found(t, WithCommand("lmwire"), WithHostWatch(true)).hostWatch {
 		t.Error("a whole command may lead to another machine, unless the host says that it does not")
+	}
+}
+
+func TestTheFileOfAHostWithoutIDsIsAWorkerToo(t *testing.T) {
+	if _, err := exec.LookPath("../../.venv/bin/python"); err != nil {
+		t.Skip("the repository's Python is not beside this module")
+	}
+	worker := start(t, WithCommand("../../.venv/bin/python", "../../worker/bridge.py"), WithHostWatch(true))
+	if _, err := worker.Info(within(t)); !errors.Is(err, ErrNotLoaded) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
