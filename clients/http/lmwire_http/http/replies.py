@@ -41,7 +41,20 @@ class EventStream:
     """Returns the events that end the stream with an error; None for the error format's own event."""
 
 
-Reply: TypeAlias = Json | Plain | EventStream
+@dataclass(frozen=True, slots=True)
+class ByteStream:
+    """Content of any other type, sent as it comes.
+
+    An exception before the first byte is sent as an ordinary error response. A later one closes the connection, so that
+    the client does not take what it has for the whole.
+    """
+
+    content: AsyncIterator[bytes]
+    """Parts of the content, empty ones included. The iterator is closed when the client disconnects."""
+    media_type: str
+
+
+Reply: TypeAlias = Json | Plain | EventStream | ByteStream
 
 
 class Streamable(Protocol):

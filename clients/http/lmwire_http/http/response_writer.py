@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import ApiError
 from .error_formats import ErrorFormat
-from .replies import EventStream, Json, Plain, Reply
+from .replies import ByteStream, EventStream, Json, Plain, Reply
 from .sse import WaitingEvent
 from .unknown_fields import UnknownFields
 
@@ -64,6 +64,8 @@ class ResponseWriter:
                 await self._send_whole(reply.status, reply.media_type, reply.content, reply.headers)
             case EventStream():
                 await self._stream(reply)
+            case ByteStream():
+                await self._stream_bytes(reply)
 
     async def write_error(self, error: ApiError) -> None:
         """Send an error as a whole response, or as the last event of a stream that has started."""
@@ -85,6 +87,15 @@ class ResponseWriter:
         finally:
             waiting.cancel()
         await self._send_part(b"", more=False)
+
+    async def _stream_bytes(self, stream: ByteStream) -> None:
+        async with aclosing(cast(Any, stream.content)):
+            async for content in stream.content:
+                if not self._started:
+                    await self._start(200, stream.media_type, {})
+                await self._send({"type": "http.response.body", "body": content, "more_body": True})
+        self.is_complete = True
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _error_event(self, error: ApiError) -> bytes:
         return self._error_format.stream_event(error, self._request_id)

@@ -8,6 +8,7 @@ from ..pool import Lease
 _ADVICE: Final = {
     "embed": "makes no embeddings; load an embedding model, such as mlx-community/Qwen3-Embedding-0.6B-4bit-DWQ",
     "transcribe": "transcribes no speech; load a speech model, such as mlx-community/whisper-large-v3-turbo",
+    "speak": "does not speak; load a model that does, such as mlx-community/Qwen3-TTS-12Hz-0.6B-CustomVoice-bf16",
 }
 """For each capability, what a model without it lacks, and which kind of model to load instead."""
 
@@ -17,7 +18,7 @@ def check_capability(lease: Lease, capability: str, name: str) -> None:
 
     Args:
         lease: The lease.
-        capability: The capability: `embed` or `transcribe`.
+        capability: The capability: `embed`, `transcribe` or `speak`.
         name: The model's name in the request.
 
     Raises:

@@ -9,6 +9,7 @@ from .completions.endpoint import COMPLETIONS
 from .embeddings import EMBEDDINGS
 from .models import MODEL, MODELS
 from .responses import endpoints as responses
+from .speech.endpoint import SPEECH
 from .tokenization import DETOKENIZE, TOKENIZE
 from .transcriptions.endpoint import TRANSCRIPTIONS
 
@@ -19,6 +20,7 @@ ENDPOINTS: Final[Sequence[Endpoint]] = (
     MODEL,
     EMBEDDINGS,
     TRANSCRIPTIONS,
+    SPEECH,
     TOKENIZE,
     DETOKENIZE,
     *responses.RESPONSES,
