@@ -65,7 +65,7 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 		echo "staticcheck cannot be fetched, so it does not run"; linter=true; [ "$$CI" != true ] || exit 1; \
 	}; \
 	for module in clients/go examples/go-commit; do \
-		(set -ex; cd $$module; go vet ./...; "$$linter" ./...; go test -race ./...) || exit 1; \
+		(set -ex; cd $$module; go vet ./...; "$$linter" -checks all ./...; go test -race ./...) || exit 1; \
 	done
 
 node: $(STAMP) ## check and test the Node client and the AI SDK provider, where npm is installed

@@ -82,7 +82,9 @@ func (w *Worker) encode(command string, params any) ([]byte, error) {
 }
 
 // call makes a request that has one result, and calls onEvent with the events before it.
-func call[Done any](ctx context.Context, w *Worker, command string, params any, options []RequestOption, onEvent func(any) error) (*Done, error) {
+func call[Done any](
+	ctx context.Context, w *Worker, command string, params any, options []RequestOption, onEvent func(any) error,
+) (*Done, error) {
 	for event, err := range w.events(ctx, command, params, options) {
 		if err != nil {
 			return nil, err

@@ -149,7 +149,8 @@ type UnavailableError struct {
 
 // Error returns one sentence.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("lmwire: the worker failed %d times in short order; it can be tried again in %v: %v", e.Failures, e.RetryAfter.Round(time.Second), e.Err)
+	wait := e.RetryAfter.Round(time.Second)
+	return fmt.Sprintf("lmwire: the worker failed %d times in short order; it can be tried again in %v: %v", e.Failures, wait, e.Err)
 }
 
 // Unwrap returns the last failure.
