@@ -79,7 +79,8 @@ def test_a_foreign_page_is_refused_in_anthropics_format(server: Server, path: st
     assert (answer.status, answer.json["type"]) == (403, "error")
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_client_sees_whether_the_server_is_there(method: str) -> None:
+def test_a_client_without_a_key_sees_whether_the_server_is_there() -> None:
     with served("--worker", MOCK, "--api-key", "secret") as server:
-        assert get(server, "/api/hello", method).status == 200
+        for method, path in (("GET", "/api/hello"), ("HEAD", "/api/hello"), ("HEAD", "/")):
+            answer = get(server, path, method)
+            assert (answer.status, answer.headers["x-request-id"]) == (200, answer.headers["request-id"])

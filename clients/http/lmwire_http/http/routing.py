@@ -90,8 +90,8 @@ class _PathRoute:
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
     def _find(self, scope: Scope) -> Endpoint | None:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        return next((each for each in self._endpoints if each.method == method and _has_header(scope, each)), None)
+        methods = {"HEAD", "GET"} if scope["method"] == "HEAD" else {scope["method"]}
+        return next((each for each in self._endpoints if each.method in methods and _has_header(scope, each)), None)
 
 
 class _UnsupportedPath:
