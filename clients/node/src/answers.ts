@@ -55,6 +55,8 @@ export interface Choice {
 export interface Answer extends Choice {
   /** One for each of `n`. */
   choices: Choice[];
+  /** The tokens of the prompt, if the request asked for them. */
+  prompt_logprobs: Logprob[];
   seed: number;
   usage: Usage;
   timings: Timings;
@@ -97,6 +99,7 @@ class ChoiceBuilder {
 /** An answer as it is generated. */
 export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
   readonly #builders: ChoiceBuilder[] = [];
+  readonly #promptLogprobs: Logprob[] = [];
 
   /** @internal */
   constructor(connection: Connection, command: string, fields: object, options?: RequestOptions) {
@@ -105,13 +108,16 @@ export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
 
   protected override accept(raw: RawEvent): AnswerEvent | undefined {
     const event = raw as unknown as AnswerEvent;
-    if (event.event === "token") this.#builder(event.choice).addToken(event);
-    else if (event.event === "tool_call") this.#builder(event.choice).addCall(event);
+    if (event.event === "token") {
+      this.#builder(event.choice).addToken(event);
+      for (const logprob of event.prompt_logprobs ?? []) this.#promptLogprobs.push(logprob);
+    } else if (event.event === "tool_call") this.#builder(event.choice).addCall(event);
     return event;
   }
 
   protected override merge(waiting: AnswerEvent, event: AnswerEvent): boolean {
     if (waiting.event !== "token" || event.event !== "token") return false;
+    if (waiting.prompt_logprobs || event.prompt_logprobs) return false;
     if (waiting.choice !== event.choice || waiting.channel !== event.channel || waiting.call !== event.call)
       return false;
     waiting.token += event.token;
@@ -129,7 +135,7 @@ export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
       return Object.assign(choice, { finish_reason, stop: end.stop });
     });
     const { seed, usage, timings } = done;
-    return { ...choices[0]!, choices, seed, usage, timings, done };
+    return { ...choices[0]!, choices, prompt_logprobs: this.#promptLogprobs, seed, usage, timings, done };
   }
 
   /** Yield only the text of the first answer, without reasoning. */

@@ -50,6 +50,18 @@ test("an answer has its reasoning, its choices and its log-probabilities", async
   assert.equal(answer.logprobs[0]?.top?.length, 1);
 });
 
+test("the tokens of a prompt are scored", async (t) => {
+  const worker = await start(t, ["worker"]);
+  await worker.load("builtin:tiny");
+  const answer = await worker
+    .generate("Once upon a time", { prompt_logprobs: true, logprobs: true, max_tokens: 1 })
+    .result();
+  const [first, ...others] = answer.prompt_logprobs;
+  assert.equal(answer.prompt_logprobs.length, answer.usage.prompt_tokens);
+  assert.equal(first?.logprob, undefined);
+  assert(others.every(({ logprob = 1 }) => logprob <= 0));
+});
+
 test("a loop that ends early cancels the request and not the worker", async (t) => {
   const worker = await startScenario(t, FOREVER);
   for await (const text of worker.chat("forever").text()) if (text) break;

@@ -87,6 +87,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         "generate.context_files"
       ]
     },
+    "prompt_logprobs": {
+      "features": [
+        "generate.prompt_logprobs"
+      ]
+    },
     "min_tokens": {
       "features": [
         "generate.min_tokens"

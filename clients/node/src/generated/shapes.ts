@@ -62,6 +62,35 @@ export const SHAPES: Record<string, Shape> = {
             "text": "string"
           }
         }
+      },
+      "prompt_logprobs": {
+        "items": {
+          "required": {
+            "token_id": "number",
+            "token": "string"
+          },
+          "optional": {
+            "logprob": "number",
+            "bytes": {
+              "items": "number"
+            },
+            "top": {
+              "items": {
+                "required": {
+                  "token_id": "number",
+                  "token": "string"
+                },
+                "optional": {
+                  "logprob": "number",
+                  "bytes": {
+                    "items": "number"
+                  }
+                }
+              }
+            },
+            "text": "string"
+          }
+        }
       }
     }
   },

@@ -149,6 +149,8 @@ export interface GenerateCommand {
   suffix?: string;
   /** Other files that the model sees before the text around the gap, the most relevant last. Needs `suffix`. */
   context_files?: Array<ContextFile>;
+  /** Send the log-probability of each token of the prompt, and `top_logprobs` alternatives. The prompt is computed as a whole, whatever is cached. */
+  prompt_logprobs?: boolean;
   /** Maximum number of tokens to generate. Absent: the rest of the context. 0 only processes the prompt. */
   max_tokens?: number;
   /** Minimum number of tokens before the model may end its turn. */
@@ -539,6 +541,8 @@ export interface TokenEvent {
   call?: boolean;
   /** One for each of `token_ids`, if the request asks for them. */
   logprobs?: Array<Logprob>;
+  /** The next tokens of the prompt, if the request asks for them. Such an event has no text and no token ids. */
+  prompt_logprobs?: Array<Logprob>;
 }
 
 /** A tool call, or a part of one. All its events together have one name, and their arguments joined are JSON. */
