@@ -70,6 +70,16 @@ def test_a_model_is_described_from_its_files(cache: Path) -> None:
     assert quantised["bits"] == 4
 
 
+def test_the_list_has_the_kind_of_each_model(cache: Path) -> None:
+    kinds = {name.rpartition("/")[2]: model["kind"] for name, model in listed(cache, "--all").items()}
+    assert (kinds["Good"], kinds["Speech"], kinds["Vectors"], kinds["NoConfig"]) == (
+        "text",
+        "speech",
+        "embeddings",
+        None,
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -39,7 +39,7 @@ def test_qwen3_omni_sees_and_hears_through_the_worker(tmp_path: Path) -> None:
 def test_qwen3_omni_is_listed_and_loaded_without_the_part_that_speaks(tmp_path: Path) -> None:
     folder = write_vision_model(tmp_path / "omni", "qwen3_omni_moe")
     (listed,) = find_in_folders([str(folder)], check_support)
-    assert (listed.problem, listed.context_len) == (None, 4096)
+    assert (listed.problem, listed.context_len, listed.kind) == (None, 4096, "vision")
     loader = MlxModelLoader()
     loader.prepare()
     runner = loader.open(Load(path=str(folder)), lambda *progress: None, lambda: None)

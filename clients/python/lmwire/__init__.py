@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .model_listing import LocalModel, NameProblem, end_listings, find_name_problems, local_models
+    from .model_listing import LocalModel, ModelKind, NameProblem, end_listings, find_name_problems, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
@@ -95,6 +95,7 @@ __all__ = [
     "MediaDict",
     "MediaPartDict",
     "MessageDict",
+    "ModelKind",
     "NameProblem",
     "NamedToolDict",
     "PromptOptions",
@@ -152,6 +153,7 @@ _MODULES = {
     "LoadOptions": "options",
     "PromptOptions": "options",
     "LocalModel": "model_listing",
+    "ModelKind": "model_listing",
     "MediaDict": "options",
     "MediaPartDict": "options",
     "MessageDict": "options",

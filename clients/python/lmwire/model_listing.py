@@ -3,7 +3,7 @@
 import logging
 import os
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,7 @@ from .worker_programs import kill_programs, run_program
 
 LISTING_S: Final = 60.0
 """Seconds after which a listing is killed. It ends by itself after half of them, with the models found so far."""
+ModelKind: TypeAlias = Literal["text", "vision", "speech", "synthesis", "embeddings"]
 _log = logging.getLogger("lmwire")
 
 
@@ -35,6 +36,8 @@ class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why the model cannot run, or None if it can."""
     load_bytes: int = 0
     """Estimated memory of a load, in bytes: the weights and a short answer. 0 if unknown."""
+    kind: ModelKind | None = None
+    """The kind of its work: text, images and text, transcription, synthesis of speech, or vectors."""
 
 
 def local_models(*folders: str, trust_remote_code: bool = False) -> list[LocalModel]:

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+from math import inf
 from pathlib import Path
 from signal import SIGKILL
 
 from lmwire_http.pool import Pool
-from support.http.http_pool import MOCK, Clock, asked, awaited, figures, pooled, until
+from support.http.http_pool import MOCK, Clock, asked, awaited, figures, pooled, said, until
 from support.process.stepped_worker import in_a_row
 
 
@@ -53,6 +54,52 @@ async def test_a_request_during_an_unload_gets_a_new_worker(tmp_path: Path) -> N
         os.kill(old, SIGKILL)  # what its patience would come to
         assert (await client)[1] == "to be or not"
         assert figures(pool, "mock").replicas[0].deaths == 0
+
+
+@awaited
+async def test_clients_choose_how_long_a_model_stays() -> None:
+    clock = Clock()
+    async with pooled(worker_command=MOCK, idle_s=60, clock=clock) as pool:
+        for name in ("mock", "mock:step_ms=1", "mock:step_ms=2"):
+            await asked(pool, name)
+        pool.set_idle_limit("mock", 10)
+        pool.set_idle_limit("mock:step_ms=1", inf)
+        assert [figures(pool, id).remaining_s for id in sorted(loaded(pool))] == [10, None, 60]
+        clock.now += 10
+        await pool._idle_reaper.reap()
+        assert loaded(pool) == {"mock:step_ms=1", "mock:step_ms=2"}
+        clock.now += 50
+        await pool._idle_reaper.reap()
+        assert loaded(pool) == {"mock:step_ms=1"}
+
+
+@awaited
+async def test_the_choice_of_a_client_ends_with_the_unload() -> None:
+    async with pooled(worker_command=MOCK) as pool:
+        await asked(pool, "mock")
+        pool.set_idle_limit("mock", 0)
+        await until(lambda: not loaded(pool))
+        pool.set_idle_limit("mock", 0)  # it is not in memory: nothing to limit
+        await asked(pool, "mock")
+        assert figures(pool, "mock").remaining_s is None
+
+
+@awaited
+async def test_a_model_in_use_is_unloaded_after_its_last_request() -> None:
+    async with pooled(worker_command=MOCK) as pool:
+        async with pool.lease("mock") as lease:
+            await pool.unload_when_idle("mock")
+            assert await lease.worker.chat([said("still here")], max_tokens=2).text() == "still here"
+        await until(lambda: not loaded(pool))
+
+
+@awaited
+async def test_an_idle_model_is_unloaded_at_once() -> None:
+    async with pooled(worker_command=MOCK) as pool:
+        await asked(pool, "mock")
+        await pool.unload_when_idle("mock")
+        assert loaded(pool) == set()
+        await pool.unload_when_idle("mock")  # again, which changes nothing
 
 
 def loaded(pool: Pool) -> set[str]:

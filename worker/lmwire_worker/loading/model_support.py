@@ -9,13 +9,13 @@ from typing import Any
 from lmwire_protocol import RequestError
 
 from ..multimodal.detect import is_supported, unsupported_problem
-from .model_kind import detect_kind
+from .model_kind import Kind, detect_kind
 
 
-def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dict[str, Any], str | None]:
-    """Return a model's config.json, and why the model cannot run; None if it can.
+def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dict[str, Any], Kind | None, str | None]:
+    """Return a model's config.json, its kind, and why the model cannot run; None if it can.
 
-    If the folder's files are incomplete, the config.json is an empty object.
+    If the folder's files are incomplete, the config.json is an empty object, and the kind is None.
 
     Args:
         folder: The model folder.
@@ -24,20 +24,31 @@ def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dic
     try:
         kind, config = detect_kind(folder, trust_remote_code=trust_remote_code)
     except RequestError as error:
-        return {}, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
+        return {}, None, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
+    problem = _find_problem(kind, config)
+    if kind == "vision" and problem is None and not _can_see(config):
+        kind = "text"
+    return config, kind, problem
+
+
+def _find_problem(kind: Kind, config: dict[str, Any]) -> str | None:
     if kind in ("speech", "synthesis"):
-        return config, _missing("mlx_audio")
+        return _missing("mlx_audio")
     if kind == "embeddings":
-        return config, _missing("mlx_vlm")
-    if kind == "vision" and is_supported(config) and config["model_type"] in _architectures("mlx_vlm"):
-        return config, None
+        return _missing("mlx_vlm")
+    if kind == "vision" and _can_see(config):
+        return None
     if config.get("model_file") is not None:
-        return config, None  # its architecture is in its own code
+        return None  # its architecture is in its own code
     if config["model_type"] not in _architectures("mlx_lm"):
         if kind == "vision" and not is_supported(config):
-            return config, unsupported_problem(config)
-        return config, f"mlx-lm has no architecture `{config['model_type']}`"
-    return config, None
+            return unsupported_problem(config)
+        return f"mlx-lm has no architecture `{config['model_type']}`"
+    return None
+
+
+def _can_see(config: dict[str, Any]) -> bool:
+    return is_supported(config) and config["model_type"] in _architectures("mlx_vlm")
 
 
 def _missing(library: str) -> str | None:

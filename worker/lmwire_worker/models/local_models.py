@@ -34,8 +34,8 @@ PARENT_POLL_S: Final = 0.2
 EXIT_ORPHAN: Final = 74
 
 
-CheckSupport = Callable[..., tuple[dict[str, Any], str | None]]
-"""Returns a model's config.json, and why the model cannot run; None if it can."""
+CheckSupport = Callable[..., tuple[dict[str, Any], str | None, str | None]]
+"""Returns a model's config.json, its kind, and why the model cannot run; None if it can."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class LocalModel:
     """Why the model cannot run; None if it can."""
     load_bytes: int = 0
     """Estimated memory of a load, in bytes: the weights and a short answer. 0 if unknown."""
+    kind: str | None = None
+    """`text`, `vision`, `speech`, `synthesis` or `embeddings`."""
 
 
 def find_models(check: CheckSupport) -> Iterator[LocalModel]:
@@ -106,7 +108,7 @@ def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
 
 
 def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
-    config, problem = check(folder)
+    config, kind, problem = check(folder)
     # Models that also see or hear have an object for the language part.
     language = _object(understanding_part(config), "text_config") or config
     return LocalModel(
@@ -114,11 +116,12 @@ def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
         path=str(folder),
         aliases=[alias for alias, hub_id in ALIASES.items() if hub_id.lower() == id.lower()],
         size_bytes=_size_of(folder),
-        model_type=kind if isinstance(kind := config.get("model_type"), str) else None,
+        model_type=name if isinstance(name := config.get("model_type"), str) else None,
         bits=_number(_object(config, "quantization"), "bits"),
         context_len=_number(language, "max_position_embeddings"),
         problem=problem,
         load_bytes=estimate_load_bytes(folder, config) if config else 0,
+        kind=kind,
     )
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from math import inf
 from typing import Final
 
 from .managed_model import ManagedModel
@@ -11,6 +13,7 @@ from .model_lifecycle import ModelLifecycle
 _MEMORY_CHECK_S: Final = 5.0
 """Time between two measurements of the workers' memory, in seconds."""
 _MIN_CHECK_S: Final = 0.01
+_MAX_CHECK_S: Final = 3600.0
 
 
 class IdleReaper:
@@ -20,7 +23,8 @@ class IdleReaper:
         models: Returns all models.
         lifecycle: Unloads models.
         budget: The memory that all models share.
-        idle_s: Unload a model after this time without a request, in seconds; never if None.
+        idle_s: Unload a model after this time without a request, in seconds, unless clients have set another; never if
+            None.
         clock: Returns a monotonic time in seconds.
     """
 
@@ -34,20 +38,35 @@ class IdleReaper:
     ) -> None:
         self._models, self._lifecycle, self._budget = models, lifecycle, budget
         self._idle_s, self._clock = idle_s, clock
+        self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Check the models repeatedly until cancelled."""
         while True:
-            await asyncio.sleep(self.next_check_s())
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.next_check_s()):
+                    await self._changed.wait()
             await self.reap()
+
+    def notify(self) -> None:
+        """Check the models soon: a time limit has changed."""
+        self._changed.set()
 
     def next_check_s(self) -> float:
         """Return the time until the next check, in seconds."""
         pauses = [_MEMORY_CHECK_S] if self._budget.limit is not None else []
         if self._idle_s is not None:
-            oldest = min((model.last_used for model in self._models() if model.is_idle), default=self._clock())
-            pauses.append(max(_MIN_CHECK_S, oldest + self._idle_s - self._clock()))
-        return min(pauses, default=3600.0)
+            pauses.append(self._idle_s)
+        pauses += [left for model in self._models() if (left := self.remaining_s(model)) is not None and model.is_idle]
+        return max(_MIN_CHECK_S, min(pauses, default=_MAX_CHECK_S))
+
+    def remaining_s(self, model: ManagedModel) -> float | None:
+        """Return the time until a model is unloaded if no request comes, in seconds; None if it stays."""
+        limit = self._idle_s if model.idle_s is None else model.idle_s
+        if limit is None or limit == inf:
+            return None
+        return limit + (0 if model.users else model.last_used - self._clock())
 
     async def reap(self) -> None:
         """Unload the models that are idle for too long or over the budget, and return when they have exited.
@@ -63,7 +82,5 @@ class IdleReaper:
             await asyncio.wait([self._lifecycle.unload(model) for model in unloaded])
 
     def _expired(self) -> list[ManagedModel]:
-        if self._idle_s is None:
-            return []
-        since = self._clock() - self._idle_s
-        return [model for model in self._models() if model.is_idle and model.last_used <= since]
+        idle = (model for model in self._models() if model.is_idle)
+        return [model for model in idle if (left := self.remaining_s(model)) is not None and left <= 0]

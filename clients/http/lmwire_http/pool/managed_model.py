@@ -57,6 +57,8 @@ class ManagedModel:
         self.users = 0
         """Number of requests for the model, waiting ones included."""
         self.last_used = clock()
+        self.idle_s: float | None = None
+        """Time without a request after which clients want the model unloaded, in seconds; the server's if None."""
         self.load_task: asyncio.Task[None] | None = None
         """Reserves memory and loads the model."""
         self.unload_task: asyncio.Task[None] | None = None
@@ -147,6 +149,7 @@ class ManagedModel:
 
     async def close(self) -> None:
         """End all replicas at once, and return when they have exited."""
+        self.idle_s = None
         await asyncio.gather(*(replica.close() for replica in self.replicas))
 
     async def memory_bytes(self, within_s: float | None = None) -> int | None:
@@ -167,13 +170,18 @@ class ManagedModel:
         """Return each replica's answer; None for a replica that does not run or does not answer in time."""
         return await asyncio.gather(*(_answer(replica.worker, question) for replica in self.replicas))
 
-    def status(self) -> ModelStatus:
-        """Return a snapshot of the model."""
+    def status(self, remaining_s: float | None = None) -> ModelStatus:
+        """Return a snapshot of the model.
+
+        Args:
+            remaining_s: Time until it is unloaded, in seconds; None if it stays.
+        """
         return ModelStatus(
             id=self.spec.id,
             path=self.spec.path,
             loaded=self.loaded,
             loading=self.load_task is not None,
+            remaining_s=remaining_s,
             waiting=self.users - sum(replica.in_flight for replica in self.replicas),
             replicas=[replica.status() for replica in self.replicas],
         )

@@ -138,14 +138,8 @@ class ModelResolver:
             return _to_spec(model, id=name)
         await self._refresh(older_than=_LISTING_TTL_S)
         if spec := self._catalogue.find(name) or next(iter(self._unusable.find_all(name)), None):
-            return ModelSpec(
-                id=spec.id,
-                path=spec.id if spec.problem else spec.path,  # an incomplete model is downloaded again
-                aliases=(*spec.aliases, name),
-                size_bytes=spec.size_bytes,
-                load_bytes=spec.load_bytes,
-                context_len=spec.context_len,
-            )
+            path = spec.id if spec.problem else spec.path  # an incomplete model is downloaded again
+            return replace(spec, path=path, aliases=(*spec.aliases, name), problem=None)
         await self._check_downloadable(name)
         return ModelSpec(id=name, path=name)
 
@@ -251,5 +245,8 @@ def _to_spec(model: LocalModel, id: str | None = None, *, by_path: bool = True) 
         size_bytes=model.size_bytes,
         load_bytes=model.load_bytes,
         context_len=model.context_len,
+        model_type=model.model_type,
+        bits=model.bits,
+        kind=model.kind,
         problem=model.problem,
     )

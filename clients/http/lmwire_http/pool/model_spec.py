@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lmwire import ModelKind
 from lmwire_protocol.model_names import NameIndex, ambiguous_name
 
 from ..errors import ApiError, invalid_field
@@ -27,6 +28,12 @@ class ModelSpec:
     """Estimated memory of a load in one worker, in bytes; 0 if unknown."""
     context_len: int | None = None
     """Context length in tokens; None if unknown."""
+    model_type: str | None = None
+    """The architecture's name in config.json; None if unknown."""
+    bits: int | None = None
+    """Bits of a quantized weight; None if unknown."""
+    kind: ModelKind | None = None
+    """The model's kind; None if unknown."""
     problem: str | None = None
     """Why the model cannot run; None if it can, or if that is unknown."""
 

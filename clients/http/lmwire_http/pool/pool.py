@@ -76,7 +76,7 @@ class Pool:
         await self._resolver.start()
         if self._settings.preload:
             await self._preload()
-        self._start_reaper()
+        self._reaping = asyncio.create_task(self._idle_reaper.run())
 
     async def close(self) -> None:
         """End all workers at once, and return when they have exited."""
@@ -171,7 +171,35 @@ class Pool:
 
     def statuses(self) -> list[ModelStatus]:
         """Return the status of each model that is or was in memory."""
-        return [model.status() for model in self._models.values()]
+        return [model.status(self._idle_reaper.remaining_s(model)) for model in self._models.values()]
+
+    def set_idle_limit(self, model_id: str, idle_s: float) -> None:
+        """Set the time without a request after which a model is unloaded. The limit ends with the next unload.
+
+        Args:
+            model_id: The model's id. A model that is not in memory has no limit.
+            idle_s: The time in seconds: 0 unloads the model when it is idle, infinity never.
+        """
+        model = self._models.get(model_id)
+        if model and model.has_memory and not model.unload_task:
+            model.idle_s = idle_s
+            self._idle_reaper.notify()
+
+    async def unload_when_idle(self, name: str) -> None:
+        """Unload a model and return when its workers have exited, or after its last request if requests use it.
+
+        Args:
+            name: The model's name in the request.
+
+        Raises:
+            ApiError: No model has that name.
+        """
+        spec = await self._resolver.resolve(name)
+        model = self._models.get(spec.id) or self._find_loaded(spec)
+        if model and model.is_idle:
+            await asyncio.wait([self._lifecycle.unload(model)])
+        elif model:
+            self.set_idle_limit(model.spec.id, 0)
 
     async def stats(self, timeout: float) -> dict[str, list[events.StatsDone | None]]:
         """Return the statistics of each model's workers.
@@ -200,10 +228,6 @@ class Pool:
         answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
         return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}
 
-    def _start_reaper(self) -> None:
-        if not self._reaping and (self._settings.idle_s is not None or self._budget.limit is not None):
-            self._reaping = asyncio.create_task(self._idle_reaper.run())
-
     async def _limit_memory(self, newcomer: ManagedModel) -> None:
         """Before a second model is loaded, limit all models to what one worker may take by default.
 
@@ -222,7 +246,7 @@ class Pool:
         if self._gauge and (memory := await self._gauge.read()):
             self._budget.limit = memory.budget_bytes
             _log.info("all models together may take %s bytes of memory", f"{memory.budget_bytes:,}")
-            self._start_reaper()
+            self._idle_reaper.notify()
 
     async def _preload(self) -> None:
         """Load the models one by one. Each stays in use until the last is loaded, so that none displaces another."""
@@ -274,6 +298,8 @@ class Pool:
                 yield
         finally:
             self._budget.notify()
+            if model.idle_s is not None:
+                self._idle_reaper.notify()
 
     def _managed(self, spec: ModelSpec) -> ManagedModel:
         return self._models.get(spec.id) or self._find_loaded(spec) or self._add(spec)
@@ -315,6 +341,9 @@ class Pool:
             path=spec.path,
             size_bytes=spec.size_bytes,
             context_len=loaded.context_len if loaded else spec.context_len,
+            model_type=loaded.model_type if loaded else spec.model_type,
+            bits=loaded.quantization.bits if loaded and loaded.quantization else spec.bits,
+            kind=spec.kind,
             loaded=loaded,
             state="loaded" if loaded else "loading" if model and model.load_task else "unloaded",
         )

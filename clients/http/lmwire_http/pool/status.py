@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lmwire import AsyncWorker
+from lmwire import AsyncWorker, ModelKind
 from lmwire_protocol import events
 
 ModelState: TypeAlias = Literal["loaded", "loading", "unloaded"]
@@ -37,6 +37,12 @@ class ServedModel:
     """Total size of the model files, in bytes; 0 if unknown."""
     context_len: int | None
     """Context length in tokens; None if unknown."""
+    model_type: str | None
+    """The architecture's name in config.json; None if unknown."""
+    bits: int | None
+    """Bits of a quantized weight; None if unknown."""
+    kind: ModelKind | None
+    """The kind of a model that is on this machine; None if unknown."""
     loaded: events.ModelDone | None
     """The worker's description of the model; None while it is not loaded."""
     state: ModelState
@@ -46,7 +52,7 @@ class ServedModel:
         """Time of the model files, in seconds since 1970; 0 if unknown."""
         try:
             return int(os.path.getmtime(self.path))
-        except OSError:  # a name that only the worker knows
+        except (OSError, ValueError):  # a name that only the worker knows
             return 0
 
 
@@ -96,6 +102,8 @@ class ModelStatus:
     """The loaded model; None while it is not loaded."""
     loading: bool
     """True while the model waits for memory or is being loaded."""
+    remaining_s: float | None
+    """Time until the model is unloaded if no request comes, in seconds; None if it stays."""
     waiting: int
     """Number of requests that wait for the model."""
     replicas: list[ReplicaStatus]
