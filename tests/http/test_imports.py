@@ -15,7 +15,7 @@ LAYERS = (
     ("telemetry", "pool"),
     ("http",),
     ("inference",),
-    ("openai", "anthropic", "llama_cpp", "rerank", "operations"),
+    ("openai", "anthropic", "ollama", "llama_cpp", "rerank", "operations"),
     ("app",),
     ("server",),
     ("cli",),

@@ -1,12 +1,12 @@
 """The ASGI application: every endpoint at its path, and the start and end of the workers."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from . import anthropic, llama_cpp, openai, operations, rerank
+from . import anthropic, llama_cpp, ollama, openai, operations, rerank
 from .http.app_state import AppState, make_app_state
 from .http.endpoint import Endpoint
 from .http.openapi import make_document_endpoint
@@ -17,10 +17,12 @@ from .settings import Settings
 _APIS: Sequence[Endpoint] = (
     *openai.ENDPOINTS,
     *anthropic.ENDPOINTS,
+    *ollama.ENDPOINTS,
     *llama_cpp.ENDPOINTS,
     *rerank.ENDPOINTS,
     *operations.ENDPOINTS,
 )
+_UNSUPPORTED_PATHS: Mapping[str, str] = {**openai.UNSUPPORTED_PATHS, **ollama.UNSUPPORTED_PATHS}
 ENDPOINTS: Sequence[Endpoint] = (*_APIS, make_document_endpoint(_APIS))
 
 
@@ -41,4 +43,4 @@ def make_app_with_state(state: AppState) -> ASGIApp:
             await state.startup.stop()
             await state.pool.close()
 
-    return OriginGuard(make_router(ENDPOINTS, openai.UNSUPPORTED_PATHS, state, lifespan), state)
+    return OriginGuard(make_router(ENDPOINTS, _UNSUPPORTED_PATHS, state, lifespan), state)

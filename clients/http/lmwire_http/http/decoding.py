@@ -17,11 +17,12 @@ T = TypeVar("T")
 _JSON: Final = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?(?P<name>[^\"';\s]+)", re.IGNORECASE)
 _UTF8_NAMES: Final = ("utf-8", "utf8", "us-ascii", "ascii")
+_CURL_TYPE: Final = "application/x-www-form-urlencoded"
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 
 
-def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
+def check_media_type(headers: Mapping[str, str], *, form: bool, takes_curl_type: bool = False) -> None:
     """Check that the request's headers announce a body that the endpoint can decode.
 
     A body without a type is accepted. Types that any web page can send, such as text/plain, are not: a page must not be
@@ -30,6 +31,8 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
     Args:
         headers: The request's headers, with names in lower case.
         form: Whether the endpoint reads a form instead of JSON.
+        takes_curl_type: Whether the type that curl sends by default is accepted, since Ollama's examples have it. A web
+            page can send it, too, but only with the header Origin, which the origin guard checks.
 
     Raises:
         ApiError: The body has another type, character encoding or compression.
@@ -38,6 +41,8 @@ def check_media_type(headers: Mapping[str, str], *, form: bool) -> None:
     given = headers.get("content-type", "")
     if form and not given.lower().startswith("multipart/form-data"):
         raise ApiError(415, "the body must be multipart/form-data", code="unsupported_media_type")
+    if takes_curl_type and given == _CURL_TYPE:
+        return
     if not form and given and not _JSON.match(given):
         problem = "the body must be JSON, with the header content-type: application/json"
         raise ApiError(415, problem, code="unsupported_media_type")

@@ -26,9 +26,11 @@ class Endpoint:
         request_type: The Struct of the body; None without a body.
         aliases: Other names of the body's fields, as other servers have them.
         is_form: Whether the body is multipart/form-data. An uploaded file is a field of type bytes.
+        takes_curl_type: Whether JSON may have the media type that curl sends by default.
         response_type: The type of the JSON response; None without one.
         text_media_types: Media types that the response can have instead.
-        event_type: The type of a stream's events, if the response can be a stream.
+        event_type: The type of a stream's events, if the response can be a stream of server-sent events.
+        line_type: The type of a stream's lines, if the response can be a stream of lines.
         status_types: The types of JSON responses with other statuses, errors excluded.
         error_statuses: Statuses of errors that other endpoints do not have.
         is_public: Whether no API key is needed.
@@ -44,9 +46,11 @@ class Endpoint:
     request_type: Any = None
     aliases: Mapping[str, Alias] = field(default_factory=dict[str, Alias])
     is_form: bool = False
+    takes_curl_type: bool = False
     response_type: Any = None
     text_media_types: Sequence[str] = ()
     event_type: Any = None
+    line_type: Any = None
     status_types: Mapping[int, Any] = field(default_factory=dict[int, Any])
     error_statuses: Sequence[int] = ()
     is_public: bool = False

@@ -1,4 +1,4 @@
-"""Formats of errors in the OpenAI and Anthropic APIs."""
+"""Formats of errors in the OpenAI, Anthropic and Ollama APIs."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -74,6 +74,12 @@ class AnthropicError(msgspec.Struct, frozen=True):
     type: Literal["error"] = "error"
 
 
+class OllamaError(msgspec.Struct, frozen=True):
+    """The body of an error response in Ollama's API, and the last line of a failed stream."""
+
+    error: str
+
+
 @dataclass(frozen=True)
 class OpenAIErrorFormat:
     """OpenAI's error format."""
@@ -122,10 +128,9 @@ class AnthropicErrorFormat:
 
     def body(self, error: ApiError, request_id: str) -> AnthropicError:
         """See `ErrorFormat`. The format has no field for a parameter, so the message starts with it."""
-        named = error.param is None or error.message.lstrip("`").startswith(error.param)
         problem = AnthropicProblem(
             type=_ANTHROPIC_TYPES.get(error.status, _default_type(error.status, "api_error")),
-            message=error.message if named else f"{error.param}: {error.message}",
+            message=_with_param(error),
             details=AnthropicDetails(error.code),
             retryable=error.retryable,
         )
@@ -136,8 +141,33 @@ class AnthropicErrorFormat:
         return b"event: error\ndata: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
 
 
+@dataclass(frozen=True)
+class OllamaErrorFormat:
+    """Ollama's error format."""
+
+    @property
+    def error_type(self) -> type[OllamaError]:
+        """See `ErrorFormat`."""
+        return OllamaError
+
+    @property
+    def request_id_header(self) -> str:
+        """See `ErrorFormat`."""
+        return "x-request-id"
+
+    def body(self, error: ApiError, request_id: str) -> OllamaError:
+        """See `ErrorFormat`. The format has only a message. Clients search that of a missing model for `not found`."""
+        missing = error.code == "model_not_found"
+        return OllamaError(f"model not found: {error.message}" if missing else _with_param(error))
+
+    def stream_event(self, error: ApiError, request_id: str) -> bytes:
+        """See `ErrorFormat`."""
+        return msgspec.json.encode(self.body(error, request_id)) + b"\n"
+
+
 OPENAI_ERRORS: Final = OpenAIErrorFormat()
 ANTHROPIC_ERRORS: Final = AnthropicErrorFormat()
+OLLAMA_ERRORS: Final = OllamaErrorFormat()
 
 _OPENAI_TYPES: Final = {
     401: "authentication_error",
@@ -156,6 +186,12 @@ _ANTHROPIC_TYPES: Final = {
     503: "overloaded_error",
     504: "timeout_error",
 }
+
+
+def _with_param(error: ApiError) -> str:
+    """Return the message, which starts with the path of the invalid field."""
+    named = error.param is None or error.message.lstrip("`").startswith(error.param)
+    return error.message if named else f"{error.param}: {error.message}"
 
 
 def _default_type(status: int, fault: str) -> str:

@@ -15,6 +15,7 @@ from .context import RequestContext
 from .endpoint import Endpoint
 from .error_formats import OPENAI_ERRORS
 from .replies import Plain
+from .response_writer import NDJSON, SSE
 from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER, Alias, renamed_field
 
 _PATH_PARAM: Final = re.compile(r"\{(?P<name>\w+)(?::\w+)?\}")
@@ -116,7 +117,7 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
         "info": {
             "title": "lmwire",
             "version": __version__,
-            "summary": "Models on this machine, with the OpenAI and Anthropic APIs.",
+            "summary": "Models on this machine, with the OpenAI, Anthropic and Ollama APIs.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{name: []} for name in _SECURITY_SCHEMES] if needs_key else [],
@@ -132,7 +133,9 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
 
 def _schema_types(endpoint: Endpoint) -> Iterator[Any]:
     yield from (
-        type for type in (endpoint.request_type, endpoint.response_type, endpoint.event_type) if type is not None
+        type
+        for type in (endpoint.request_type, endpoint.response_type, endpoint.event_type, endpoint.line_type)
+        if type is not None
     )
     yield from endpoint.status_types.values()
     yield endpoint.error_format.error_type
@@ -223,7 +226,9 @@ def _success_content(endpoint: Endpoint, schema_of: Mapping[Any, Any]) -> dict[s
     for media in endpoint.text_media_types:
         content[media] = {"schema": {"type": "string"}}
     if endpoint.event_type is not None:
-        content["text/event-stream"] = {"schema": _event_schema(schema_of[endpoint.event_type], endpoint)}
+        content[SSE] = {"schema": _event_schema(schema_of[endpoint.event_type], endpoint)}
+    if endpoint.line_type is not None:
+        content[NDJSON] = {"schema": schema_of[endpoint.line_type]}
     return content
 
 

@@ -1,4 +1,4 @@
-"""Replies of endpoints: JSON, other content, or an event stream."""
+"""Replies of endpoints: JSON, other content, an event stream, or a stream of lines."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,7 +54,18 @@ class ByteStream:
     media_type: str
 
 
-Reply: TypeAlias = Json | Plain | EventStream | ByteStream
+@dataclass(frozen=True, slots=True)
+class LineStream:
+    """Lines of JSON, sent as they come. Nothing is sent during silence: a line without a meaning does not exist.
+
+    An exception before the first line is sent as an ordinary error response, a later one as the stream's last line.
+    """
+
+    lines: AsyncIterator[bytes]
+    """Pieces of one or more whole lines. The iterator is closed when the client disconnects."""
+
+
+Reply: TypeAlias = Json | Plain | EventStream | ByteStream | LineStream
 
 
 class Streamable(Protocol):

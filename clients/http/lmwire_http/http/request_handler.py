@@ -153,7 +153,7 @@ class RequestHandler:
         if not self._endpoint.is_public:
             check_api_key(self._headers, settings.api_keys)
         if self._endpoint.request_type is not None:
-            check_media_type(self._headers, form=self._endpoint.is_form)
+            check_media_type(self._headers, form=self._endpoint.is_form, takes_curl_type=self._endpoint.takes_curl_type)
         length = self._headers.get("content-length", "0")
         if length.isdecimal() and int(length) > settings.max_body_bytes:
             raise body_too_long(settings.max_body_bytes)

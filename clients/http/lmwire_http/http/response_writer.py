@@ -1,7 +1,7 @@
 """Sending of one response, whole or event by event."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, Final, TypeAlias, cast
@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import ApiError
 from .error_formats import ErrorFormat
-from .replies import ByteStream, EventStream, Json, Plain, Reply
+from .replies import ByteStream, EventStream, Json, LineStream, Plain, Reply
 from .sse import WaitingEvent
 from .unknown_fields import UnknownFields
 
@@ -18,6 +18,8 @@ Message: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+SSE: Final = "text/event-stream"
+NDJSON: Final = "application/x-ndjson"
 _EVENT_STREAM: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -49,6 +51,7 @@ class ResponseWriter:
         self._unknown_fields = unknown_fields
         self._encode_stream_error: Callable[[ApiError], bytes] = self._error_event
         self._started = self._is_stream = False
+        self._stream_type = f"{SSE}; charset=utf-8"
         self._sent_at = monotonic()
         self.status: int | None = None
         """The HTTP status, or that of the error that ended a stream; None before the response starts."""
@@ -66,6 +69,10 @@ class ResponseWriter:
                 await self._stream(reply)
             case ByteStream():
                 await self._stream_bytes(reply)
+            case LineStream():
+                self._stream_type = NDJSON
+                await self._send_frames(reply.lines)
+                await self._send_part(b"", more=False)
 
     async def write_error(self, error: ApiError) -> None:
         """Send an error as a whole response, or as the last event of a stream that has started."""
@@ -81,9 +88,7 @@ class ResponseWriter:
         self._encode_stream_error = stream.encode_error or self._error_event
         waiting = asyncio.create_task(self._send_waiting_events(stream.waiting))
         try:
-            async with aclosing(cast(Any, stream.frames)):
-                async for frame in stream.frames:
-                    await self._send_part(frame)
+            await self._send_frames(stream.frames)
         finally:
             waiting.cancel()
         await self._send_part(b"", more=False)
@@ -100,6 +105,11 @@ class ResponseWriter:
     def _error_event(self, error: ApiError) -> bytes:
         return self._error_format.stream_event(error, self._request_id)
 
+    async def _send_frames(self, frames: AsyncIterator[bytes]) -> None:
+        async with aclosing(cast(Any, frames)):
+            async for frame in frames:
+                await self._send_part(frame)
+
     async def _send_waiting_events(self, event: WaitingEvent) -> None:
         self._sent_at = monotonic()
         while True:
@@ -110,7 +120,7 @@ class ResponseWriter:
     async def _send_part(self, content: bytes, *, more: bool = True) -> None:
         if not self._started:
             self._is_stream = True
-            await self._start(200, "text/event-stream; charset=utf-8", _EVENT_STREAM)
+            await self._start(200, self._stream_type, _EVENT_STREAM)
         self._sent_at = monotonic()
         self.is_complete = not more
         await self._send({"type": "http.response.body", "body": content, "more_body": more})

@@ -14,12 +14,14 @@ from ..errors import ApiError
 from .app_state import AppState
 from .context import RequestContext
 from .endpoint import Endpoint
-from .error_formats import ANTHROPIC_ERRORS, OPENAI_ERRORS, ErrorFormat
+from .error_formats import ANTHROPIC_ERRORS, OLLAMA_ERRORS, OPENAI_ERRORS, ErrorFormat
 from .replies import Reply
 from .request_handler import RequestHandler
 
 _ANTHROPIC_PATH: Final = re.compile(r"^/+(?:v1/+)*messages(?:/|$)")
 _ANTHROPIC_HEADER: Final = b"anthropic-version"
+_OLLAMA_PATH: Final = re.compile(r"^/api/(?!v\d+/|hello)")
+"""Other paths below `/api` are those of LM Studio and of Claude Code, such as `/api/v1/models` and `/api/hello`."""
 _VERSION: Final = re.compile(r"^/+(?:v1/+)*")
 _COMPARED_CHARACTERS: Final = 64
 """Length of a path's start that is compared with those of the endpoints: the time grows with its square."""
@@ -148,6 +150,8 @@ def make_error_endpoint(error_format: ErrorFormat, path: str, make_error: Callab
 
 def error_format_of(scope: Scope) -> ErrorFormat:
     """Return the format of errors that a request without an endpoint expects."""
+    if _OLLAMA_PATH.match(scope["path"]):
+        return OLLAMA_ERRORS
     is_anthropic = _ANTHROPIC_PATH.match(scope["path"]) or _ANTHROPIC_HEADER in _header_names(scope)
     return ANTHROPIC_ERRORS if is_anthropic else OPENAI_ERRORS
 

@@ -34,6 +34,8 @@ class Generation:
         self.options = options
         self.loaded_model = model
         """The model that generates."""
+        self.started_at = monotonic()
+        """Time at which a worker with the model received the request, by `time.monotonic`."""
         self._finished = False
 
     async def __aiter__(self) -> AsyncIterator[Batch]:

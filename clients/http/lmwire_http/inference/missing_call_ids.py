@@ -8,48 +8,56 @@ from ..errors import invalid_field
 class CallIds:
     """The ids of a conversation's calls. Results without an id belong to the calls of the last turn, in their order.
 
+    A result with only the name of its tool belongs to the first call of that tool.
+
     Made ids depend only on the conversation, so that its next turn has the same prompt. Each operation takes constant
     time on average, whatever a conversation contains.
     """
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        self._unanswered: OrderedDict[str, None] = OrderedDict()
-        """The ids of the turn's calls without a result, in order."""
+        self._unanswered: OrderedDict[str, str] = OrderedDict()
+        """The names of the tools that the turn's calls without a result call, by the calls' ids, in order."""
+        self._ids_of_tool: dict[str, OrderedDict[str, None]] = {}
+        """The ids of these calls, by the names of their tools."""
         self._next_number = 1
 
     def begin_turn(self) -> None:
         """Begin a turn with calls."""
         self._unanswered.clear()
+        self._ids_of_tool.clear()
 
-    def of_call(self, id: str) -> str:
+    def of_call(self, id: str, tool: str = "") -> str:
         """Return the id of the turn's next call.
 
         Args:
             id: The client's id; empty without one.
+            tool: The name of the tool, for results with only that.
         """
         id = id or self._make_id()
         self._known.add(id)
-        self._unanswered[id] = None
+        self._unanswered[id] = tool
+        self._ids_of_tool.setdefault(tool, OrderedDict())[id] = None
         return id
 
-    def of_result(self, id: str, field: str) -> str:
+    def of_result(self, id: str, field: str, tool: str = "") -> str:
         """Return the id of the call that a result answers.
 
         Args:
             id: The client's id; empty without one.
             field: The path of the id in the request.
+            tool: The name of the tool; empty without one.
 
         Raises:
             ApiError: The result has no id, and every call has a result.
         """
-        if id:
-            self._unanswered.pop(id, None)
-            return id
-        if not self._unanswered:
+        if not (id or self._unanswered):
             problem = "no earlier call waits for a result; send the call's message before this one, or the call's id"
             raise invalid_field(f"{field}: {problem}", field)
-        return self._unanswered.popitem(last=False)[0]
+        id = id or next(iter(self._ids_of_tool.get(tool) or self._unanswered))
+        if (called := self._unanswered.pop(id, None)) is not None:
+            del self._ids_of_tool[called][id]
+        return id
 
     def _make_id(self) -> str:
         while (id := f"call_{self._next_number}") in self._known:

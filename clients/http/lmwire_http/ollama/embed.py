@@ -1,0 +1,143 @@
+"""POST /api/embed, and POST /api/embeddings, its older form for one text."""
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from ..errors import RenameField
+from ..http.context import RequestContext
+from ..http.endpoint import Endpoint
+from ..http.error_formats import OLLAMA_ERRORS
+from ..http.replies import Json
+from ..inference.model_kinds import check_capability
+from ..inference.option_fields import given_fields
+from ..inference.worker_lease import lease_worker
+from .keep_alive import KeepAlive, idle_limit, keeping_alive
+from .model_names import without_tag
+
+
+class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The body of /api/embed. Null fields count as absent."""
+
+    model: str = ""
+    """May be absent if exactly one model is served."""
+    input: str | list[str] | None = None
+    """One or several texts. Without a text, the model is loaded."""
+    dimensions: int | None = None
+    keep_alive: KeepAlive | None = None
+
+
+class EmbedResponse(Struct, kw_only=True):
+    """A vector of length 1 for each text. Times are in nanoseconds."""
+
+    model: str
+    embeddings: list[list[float]]
+    total_duration: int
+    load_duration: int
+    prompt_eval_count: int
+
+
+class PromptEmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The body of /api/embeddings."""
+
+    model: str = ""
+    """May be absent if exactly one model is served."""
+    prompt: str | None = None
+    """The text. Without it, the model is loaded."""
+    keep_alive: KeepAlive | None = None
+
+
+class EmbeddingResponse(Struct, kw_only=True):
+    """The vector of the text, at its original length."""
+
+    embedding: list[float]
+
+
+class _Embedded(NamedTuple):
+    """The vectors of a request."""
+
+    vectors: list[list[float]]
+    tokens: int
+    ready_at: float
+    """Time at which a worker with the model was ready, by `time.monotonic`."""
+
+
+async def _embed(context: RequestContext, body: EmbedRequest) -> Json:
+    texts = [body.input] if isinstance(body.input, str) and body.input else list(body.input or ())
+    rename = _same_field if isinstance(body.input, list) else _text_field("input")
+    made = await _embed_texts(context, body, texts, rename, given_fields(body, "dimensions"))
+    return Json(
+        EmbedResponse(
+            model=body.model,
+            embeddings=made.vectors,
+            total_duration=round((monotonic() - context.started_at) * 1e9),
+            load_duration=round((made.ready_at - context.started_at) * 1e9),
+            prompt_eval_count=made.tokens,
+        )
+    )
+
+
+async def _embed_one(context: RequestContext, body: PromptEmbeddingRequest) -> Json:
+    texts = [body.prompt] if body.prompt else []
+    made = await _embed_texts(context, body, texts, _text_field("prompt"), {"normalize": False})
+    return Json(EmbeddingResponse(embedding=made.vectors[0] if made.vectors else []))
+
+
+async def _embed_texts(
+    context: RequestContext,
+    body: EmbedRequest | PromptEmbeddingRequest,
+    texts: Sequence[str],
+    rename: RenameField,
+    options: Any,
+) -> _Embedded:
+    """Return the vectors of the texts. Without a text, the model is only loaded.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+        texts: The texts.
+        rename: Maps field paths to those of the client.
+        options: Options of `lmwire.AsyncWorker.embed`.
+    """
+    with keeping_alive(context, idle_limit(body.keep_alive)):
+        async with lease_worker(context, without_tag(body.model), rename=rename) as lease:
+            ready_at = monotonic()
+            check_capability(lease, "embed", body.model)
+            if not texts:
+                return _Embedded([], 0, ready_at)
+            vectors, usage = await lease.worker.embed(texts, **options)
+    context.record_usage(usage)
+    return _Embedded([vector.tolist() for vector in vectors], usage.prompt_tokens, ready_at)
+
+
+def _same_field(field: str) -> str:
+    return field
+
+
+def _text_field(name: str) -> RenameField:
+    """Return the function that gives the only text its name in the request."""
+    return lambda field: name if field.startswith("input") else field
+
+
+EMBED: Final = Endpoint(
+    method="POST",
+    path="/api/embed",
+    summary="Embed texts.",
+    handler=_embed,
+    error_format=OLLAMA_ERRORS,
+    request_type=EmbedRequest,
+    takes_curl_type=True,
+    response_type=EmbedResponse,
+)
+EMBEDDINGS: Final = Endpoint(
+    method="POST",
+    path="/api/embeddings",
+    summary="Embed one text.",
+    handler=_embed_one,
+    error_format=OLLAMA_ERRORS,
+    request_type=PromptEmbeddingRequest,
+    takes_curl_type=True,
+    response_type=EmbeddingResponse,
+)
