@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.clients.agents import TASK, finish_task
+from support.clients.agents import TASK, finish_task, scenario_server
 from support.clients.installation import refuse
-from support.clients.relay import Relay, relayed
+from support.clients.relay import Relay
 from support.clients.running import Outside
-from support.http.http_server import MOCK, served
 
 ARGUMENTS = ["--yes-always", "--no-gitignore", "--no-check-update", "--no-show-release-notes", "--analytics-disable"]
 ARGUMENTS += ["--edit-format", "whole", "--message", TASK, "hello.txt"]
@@ -30,9 +29,7 @@ def supported() -> None:
 def writing(tmp_path: Path) -> Iterator[Relay]:
     """Yield a server whose worker answers with a file in aider's format, and describes the commit after it."""
     rules = [{"match": {"last_message": "hello.txt"}, "times": 1, "reply": {"text": ANSWER}}]
-    scenario = tmp_path / "scenario.json"
-    scenario.write_text(json.dumps({"rules": [*rules, {"reply": {"text": "feat: greet"}}]}))
-    with served("mock", "--worker", f"{MOCK} --scenario {scenario}") as server, relayed(server.url) as relay:
+    with scenario_server(tmp_path, [*rules, {"reply": {"text": "feat: greet"}}]) as relay:
         yield relay
 
 

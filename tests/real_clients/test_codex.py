@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support.clients.agents import DONE, TASK, finish_task, write_scenario
-from support.clients.relay import Relay, relayed
+from support.clients.agents import DONE, TASK, calling_server, finish_task
+from support.clients.relay import Relay
 from support.clients.running import Outside
-from support.http.http_server import MOCK, served
 
 ARGUMENTS = ["exec", "--dangerously-bypass-approvals-and-sandbox", TASK]
 SETTINGS = {
@@ -25,9 +24,7 @@ plugins = false
 
 @pytest.fixture
 def calling(tmp_path: Path) -> Iterator[Relay]:
-    """Yield a server whose worker answers the task with a call of the agent's tool."""
-    scenario = write_scenario(tmp_path / "scenario.json", "exec_command", {"cmd": "echo hi > hello.txt"})
-    with served("mock", "--worker", f"{MOCK} --scenario {scenario}") as server, relayed(server.url) as relay:
+    with calling_server(tmp_path, "exec_command", {"cmd": "echo hi > hello.txt"}) as relay:
         yield relay
 
 

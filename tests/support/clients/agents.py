@@ -3,21 +3,23 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from random_model import write_model
 from support.clients.installation import node_packages, python_environment
-from support.clients.relay import Relay
+from support.clients.relay import Relay, relayed
 from support.clients.running import Outside, client_environment, run_client
+from support.http.http_server import MOCK, served
 from support.process.lmwire_command import LMWIRE
 
 TASK: Final = "Write hello.txt with the word hi."
-"""Task of an agent. The scripted workers know it by its words."""
+"""Task of an agent."""
 DONE: Final = "Done."
-"""A scripted worker's answer to anything else, such as the result of a tool."""
+"""A scripted worker's answer to the result of the tool."""
 
 
 @dataclass
@@ -68,18 +70,33 @@ def finish_task(
     return Task(done.stdout, repository)
 
 
-def write_scenario(file: Path, tool: str, arguments: Mapping[str, str]) -> Path:
-    """Write a scenario of the mock worker that answers the task with a call, and return its file.
+@contextmanager
+def calling_server(folder: Path, tool: str, arguments: Mapping[str, str]) -> Generator[Relay]:
+    """Yield a server whose worker calls a tool in its first answer to a request with tools.
 
     Args:
-        file: Receives the scenario.
+        folder: Receives the scenario.
         tool: Name of the agent's tool.
         arguments: The call's arguments.
     """
     call = {"name": tool, "arguments": dict(arguments)}
-    task = {"match": {"last_message": TASK, "has": ["tools"]}, "reply": {"tool_calls": [call]}}
-    file.write_text(json.dumps({"rules": [task, {"reply": {"text": DONE}}]}))
-    return file
+    first = {"match": {"has": ["tools"]}, "times": 1, "reply": {"tool_calls": [call]}}
+    with scenario_server(folder, [first, {"reply": {"text": DONE}}]) as relay:
+        yield relay
+
+
+@contextmanager
+def scenario_server(folder: Path, rules: Sequence[Any]) -> Generator[Relay]:
+    """Yield a server with a mock worker that follows the rules of a scenario.
+
+    Args:
+        folder: Receives the scenario.
+        rules: As worker/MOCK.md describes them.
+    """
+    file = folder / "scenario.json"
+    file.write_text(json.dumps({"rules": rules}))
+    with served("mock", "--worker", f"{MOCK} --scenario {file}") as server, relayed(server.url) as relay:
+        yield relay
 
 
 def write_long_model(folder: Path) -> Path:
