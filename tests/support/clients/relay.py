@@ -1,34 +1,20 @@
 """A relay between a client and the server, which records what they send each other byte by byte."""
 
-import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
-from typing import Any
 from urllib.parse import urlsplit
 
 from httptools import HttpRequestParser, HttpResponseParser
 
+from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
+from support.clients.captured import Exchange, capture
+
 _BLOCK = 65536
-
-
-@dataclass
-class Exchange:
-    """A request of a client and the status of its response; 0 if the client did not wait for it."""
-
-    method: str
-    path: str
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
-    status: int = 0
-
-    @property
-    def json(self) -> Any:
-        """The request's body."""
-        return json.loads(self.body)
 
 
 class Relay:
@@ -75,6 +61,8 @@ def relayed(target: str) -> Generator[Relay]:
     with listening(relay.handle) as port:
         relay.url = f"http://127.0.0.1:{port}"
         yield relay
+    if folder := os.environ.get("LMWIRE_CAPTURE"):
+        capture(relay.exchanges, Path(folder))
 
 
 @contextmanager
@@ -143,22 +131,30 @@ class _Requests:
         self.found[-1].body += body
 
 
-class _Statuses:
-    """Callbacks of httptools for the responses of a connection."""
+class _Responses:
+    """Callbacks of httptools for the responses of a connection: their statuses and ignored fields."""
 
     def __init__(self) -> None:
-        self.found: list[int] = []
+        self.found: list[tuple[int, str]] = []
+        self._ignored = ""
         self.parser = HttpResponseParser(self)
 
+    def on_message_begin(self) -> None:
+        self._ignored = ""
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.decode().lower() == IGNORED_FIELDS_HEADER:
+            self._ignored = value.decode()
+
     def on_headers_complete(self) -> None:
-        self.found.append(self.parser.get_status_code())
+        self.found.append((self.parser.get_status_code(), self._ignored))
 
 
 def _parse(sent: bytearray, received: bytearray) -> list[Exchange]:
-    requests, statuses = _Requests(), _Statuses()
+    requests, responses = _Requests(), _Responses()
     requests.parser.feed_data(bytes(sent))
-    statuses.parser.feed_data(bytes(received))
-    final = [status for status in statuses.found if status >= 200]
-    for exchange, status in zip(requests.found, final, strict=False):
-        exchange.status = status
+    responses.parser.feed_data(bytes(received))
+    final = [response for response in responses.found if response[0] >= 200]
+    for exchange, (status, ignored) in zip(requests.found, final, strict=False):
+        exchange.status, exchange.ignored = status, ignored
     return requests.found
