@@ -1,4 +1,4 @@
-"""GET /api/hello and HEAD /, with which versions of Claude Code see first whether the server is there."""
+"""GET /api/hello, which Claude Code sends first, to see whether the server is there."""
 
 from typing import Final, Literal
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
-from ..http.replies import Json, Plain
+from ..http.replies import Json
 
 
 class Hello(Struct):
@@ -20,10 +20,6 @@ async def _hello(context: RequestContext, _: None) -> Json:
     return Json(Hello())
 
 
-async def _empty(context: RequestContext, _: None) -> Plain:
-    return Plain(b"")
-
-
 HELLO: Final = Endpoint(
     method="GET",
     path="/api/hello",
@@ -31,13 +27,5 @@ HELLO: Final = Endpoint(
     handler=_hello,
     error_format=ANTHROPIC_ERRORS,
     response_type=Hello,
-    is_public=True,
-)
-ROOT: Final = Endpoint(
-    method="HEAD",
-    path="/",
-    summary="Report that the server is there.",
-    handler=_empty,
-    error_format=ANTHROPIC_ERRORS,
     is_public=True,
 )

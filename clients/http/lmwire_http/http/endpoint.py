@@ -18,7 +18,7 @@ class Endpoint:
     """One method of one path.
 
     Args:
-        method: The HTTP method: `GET`, which serves `HEAD` too, `POST`, `DELETE`, or `HEAD` alone.
+        method: The HTTP method: `GET`, `POST` or `DELETE`.
         path: The path, such as `/v1/models/{model:path}`.
         summary: A line for the OpenAPI document.
         handler: Handles a request: receives its context and its body, or None without a body. Raises ApiError.

@@ -92,8 +92,8 @@ class _PathRoute:
         await RequestHandler(endpoint, self._state, scope, receive, send).run()
 
     def _find(self, scope: Scope) -> Endpoint | None:
-        methods = {"HEAD", "GET"} if scope["method"] == "HEAD" else {scope["method"]}
-        return next((each for each in self._endpoints if each.method in methods and _has_header(scope, each)), None)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        return next((each for each in self._endpoints if each.method == method and _has_header(scope, each)), None)
 
 
 class _UnsupportedPath:
