@@ -108,7 +108,7 @@ def test_what_the_worker_blames_on_the_request_is_blamed_on_it_in_every_dialect(
     if error.status >= 500 and error.status not in {503, 504, 507}:
         assert code in fault_of_server | {"unknown_command", "duplicate_id", "parse_error", "unsupported_protocol"}
     for endpoint in BODIES:
-        assert "it is wrong" in msgspec.to_builtins(endpoint.error_format.body(error, "req_1"))["error"]["message"]
+        assert b"it is wrong" in msgspec.json.encode(endpoint.error_format.body(error, "req_1"))
 
 
 # What no field can be.
