@@ -158,5 +158,7 @@ def test_a_command_that_a_model_cannot_serve_is_refused_with_what_it_can(
     assert refused["code"] == "unsupported"
     assert str(folders[kind]) in refused["error"]
     assert able in refused["error"]
-    other = {"embed": "an embedding model", "transcribe": "a speech model"}.get(command["cmd"], "a language model")
+    other = {"embed": "an embedding model", "transcribe": "a model that transcribes"}.get(
+        command["cmd"], "a language model"
+    )
     assert f"Load {other} for it" in refused["error"]

@@ -5,7 +5,11 @@ from typing import Final
 
 from lmwire_protocol import RequestError
 
-_KINDS: Final = {"embed": "an embedding model", "transcribe": "a speech model"}
+_KINDS: Final = {
+    "embed": "an embedding model",
+    "transcribe": "a model that transcribes",
+    "speak": "a model that speaks",
+}
 """For each command, the models that serve it; language models serve the others."""
 
 
