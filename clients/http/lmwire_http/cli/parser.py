@@ -12,9 +12,9 @@ from . import answer_options, model_options, server_options
 
 ENVIRONMENT_PREFIX: Final = "LMWIRE_SERVE"
 _DESCRIPTION: Final = """\
-Serve models over HTTP with the OpenAI and Anthropic APIs. Point a client at http://127.0.0.1:8080/v1, with any API
-key. Each model runs in a process of its own, which starts at the model's first request. Ctrl-C or SIGTERM stops the
-server after the running requests; a second one stops it at once.
+Serve models over HTTP with the APIs of OpenAI, Anthropic and Ollama. Point a client at http://127.0.0.1:8080/v1, with
+any API key. Each model runs in a process of its own, which starts at the model's first request. Ctrl-C or SIGTERM stops
+the server after the running requests; a second one stops it at once.
 Besides the APIs, the server has /health, /ready, /metrics (Prometheus), /openapi.json and /docs.
 Environment variables with the prefix LMWIRE_SERVE set options, too: LMWIRE_SERVE_MAX_QUEUE sets --max-queue."""
 _EXAMPLES: Final = """\

@@ -59,7 +59,7 @@ def _list_workers(subcommands: Subcommands) -> None:
     """List in the help the subcommands that `main` runs before it parses the command line."""
     subcommands.add_parser("worker", help="be a worker: read commands from stdin, write events to stdout")
     subcommands.add_parser("mock", help="be a worker without a model, scripted or faulty, to test a host with")
-    subcommands.add_parser("serve", help="serve models over HTTP, with OpenAI's and Anthropic's APIs")
+    subcommands.add_parser("serve", help="serve models over HTTP, with the APIs of OpenAI, Anthropic and Ollama")
 
 
 def _add_models(subcommands: Subcommands) -> None:
