@@ -133,10 +133,21 @@ def test_a_value_of_another_type_is_not_hidden_by_a_second_name(server: Server) 
     assert (answer.status, answer.json["error"]["param"]) == (400, "max_tokens")
 
 
-def test_when_a_model_leaves_memory_is_not_a_requests_choice(server: Server) -> None:
-    answer = ask(server, CHAT, keep_alive="5m", ttl=300)
+@pytest.mark.parametrize("path", PROMPTS)
+@pytest.mark.parametrize("name", ["keep_alive", "ttl"])
+def test_a_request_says_how_long_its_model_stays_in_memory(server: Server, path: str, name: str) -> None:
+    answer = ask(server, path, **{name: 0})
     assert text_of(answer) == "none"
-    assert answer.headers["x-lmwire-ignored-fields"] == "keep_alive, ttl"
+    assert "x-lmwire-ignored-fields" not in answer.headers
+    server.wait_for("lmwire_model_loaded", 0)
+    assert text_of(ask(server, path, **{name: "5m"})) == "none"
+    assert server.figure("lmwire_model_loaded") == 1
+
+
+@pytest.mark.parametrize("value", ["soon", [5], True])
+def test_a_time_that_is_none_is_refused_by_the_clients_name(server: Server, value: object) -> None:
+    answer = ask(server, CHAT, ttl=value)
+    assert (answer.status, answer.json["error"]["param"]) == (400, "ttl")
 
 
 @pytest.mark.parametrize("path", PROMPTS)

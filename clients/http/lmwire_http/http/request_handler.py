@@ -86,6 +86,8 @@ class RequestHandler:
                 await self._finish()
         finally:
             self._response_task.cancel()
+            if self._context.model and (idle_s := self._context.unknown_fields.idle_s) is not None:
+                self._state.pool.set_idle_limit(self._context.model, idle_s)
             self._record()
 
     def interrupt(self, error: ApiError) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from ..errors import ApiError, invalid_field
+from ..pool import idle_limits
 from ..telemetry.logs import log_facts
 
 Alias: TypeAlias = Callable[[Any], Mapping[str, Any]]
@@ -89,6 +90,8 @@ class UnknownFields:
         self.ignored: dict[str, None] = {}
         """Paths of ignored fields and parts, without indices, in the order of the body. There may be more."""
         self._has_more = False
+        self.idle_s: float | None = None
+        """Time without a request after which the model must be unloaded, in seconds; None if the body has none."""
 
     def header(self) -> dict[str, str]:
         """Return the response header that lists the ignored fields; empty if there are none."""
@@ -183,6 +186,8 @@ class UnknownFields:
             if name not in fields and name not in known and item is not None:
                 if not path and name in self._aliases:
                     self._rename(name, item, known)
+                elif not path and name in idle_limits.FIELDS:
+                    self.idle_s = idle_limits.idle_limit(item, name)
                 elif self.are_refused:
                     known[name] = item  # the decoder's error names it
                 else:

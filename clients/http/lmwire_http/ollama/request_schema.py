@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from .keep_alive import KeepAlive
+from ..pool.idle_limits import KeepAlive
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 """Reasoning on or off, or its effort."""
