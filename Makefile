@@ -19,7 +19,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go node conformance style lint format schema traceability lock dist bench
+.PHONY: help setup chat test check go node rust conformance style lint format schema traceability lock dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go node
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go node rust
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
@@ -78,6 +78,21 @@ node: $(STAMP) ## check and test the Node client and the AI SDK provider, where 
 		(set -ex; cd $$package; npm run --silent lint; npm test --silent) || exit 1; \
 	done; \
 	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
+
+rust: $(STAMP) ## check and test the Rust client, where cargo is installed
+	@if ! command -v cargo >/dev/null; then \
+		echo "cargo is not installed, so clients/rust is not tested"; \
+		[ "$$CI" != true ]; exit; \
+	fi; \
+	export CARGO_TARGET_DIR=$(CURDIR)/.cache/rust; \
+	cd clients/rust; \
+	cargo fetch --quiet || { echo "the crates cannot be fetched, so clients/rust is not tested"; [ "$$CI" != true ]; exit; }; \
+	set -ex; \
+	cargo fmt --check; \
+	cargo clippy --quiet --all-targets -- -D warnings; \
+	cargo test --quiet; \
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps; \
+	$(CURDIR)/$(BIN)/lmwire conformance host --timeout 20 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

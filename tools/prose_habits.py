@@ -106,7 +106,8 @@ def files_in(paths: list[str]) -> Iterator[Path]:
     """Yield the Python and Markdown files among paths and below them, without those of installed packages."""
     for path in map(Path, paths):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (file for file in found if file.suffix in (".py", ".md") and "node_modules" not in file.parts)
+        sources = (file for file in found if file.suffix in (".py", ".md"))
+        yield from (file for file in sources if not {"node_modules", "target"} & set(file.parts))
 
 
 def main(paths: list[str]) -> int:

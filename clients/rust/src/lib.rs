@@ -1,0 +1,55 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+#[cfg(not(unix))]
+compile_error!("lmwire runs on macOS and Linux");
+
+mod answer;
+mod builder;
+mod circuit_breaker;
+mod connection;
+mod decode;
+mod error;
+mod event;
+mod features;
+mod find;
+mod lines;
+mod message;
+mod params;
+mod process;
+mod results;
+#[cfg(test)]
+mod schema_tests;
+mod session;
+#[cfg(test)]
+mod session_tests;
+mod stream;
+mod supervisor;
+mod watchdog;
+mod worker;
+
+pub use answer::{Accumulator, Answer, AnswerChoice};
+pub use builder::{ShutdownTimeouts, WorkerBuilder};
+pub use circuit_breaker::CircuitBreaker;
+pub use error::{Error, ErrorCode, LossReason, RequestError, Result, WorkerLost};
+pub use event::{
+    AudioChunk, Channel, Choice, Event, Finish, FinishReason, LoadEvent, Logprob, Progress, Segment, Timings, Token,
+    ToolCallDelta, TopLogprob, Usage, Word,
+};
+pub use message::{Content, Media, Message, Part, Role, ToolCall};
+pub use params::{
+    Chat, ContextFile, Embed, Format, Function, Generate, Load, Prompt, Speak, Tokenize, Tool, ToolChoice, Transcribe,
+};
+pub use results::{
+    CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, RequestStats, SamplingDefaults,
+    Speech, SpeechEnd, Stats, TokenStats, Tokens, Transcript, TranscriptEnd,
+};
+pub use stream::{AnswerStream, RequestStream};
+pub use supervisor::Supervisor;
+pub use worker::Worker;
+
+/// The version of this crate. It starts the same version of the worker with uvx.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const PROTOCOL_VERSION: u64 = 1;
