@@ -154,9 +154,9 @@ def test_an_invalid_call_is_text_in_a_response(scripted: OpenAI) -> None:
 @pytest.mark.parametrize(
     ("options", "answered"),
     [
-        ({"tool_choice": "required", "parallel_tool_calls": False}, "required, one"),
-        ({"tool_choice": "required"}, "required"),
-        ({"tool_choice": {"type": "function", "name": "weather"}}, "by name"),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, "required, one, may reason"),
+        ({"tool_choice": "required"}, "required, may reason"),
+        ({"tool_choice": {"type": "function", "name": "weather"}}, "by name, may reason"),
         ({"parallel_tool_calls": False}, "one"),
         (
             {
@@ -166,7 +166,7 @@ def test_an_invalid_call_is_text_in_a_response(scripted: OpenAI) -> None:
                     "tools": [{"type": "function", "name": "weather"}],
                 }
             },
-            "required",
+            "required, may reason",
         ),
     ],
 )
