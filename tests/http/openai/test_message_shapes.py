@@ -40,6 +40,16 @@ def prompt_of(client: OpenAI, messages: Any, **fields: Any) -> tuple[int, int]:
     return usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens
 
 
+def cached_prompt_of(client: OpenAI, messages: Any, **fields: Any) -> tuple[int, int]:
+    """Return the same once the cache has the prompt. A warning of the system's memory empties the cache."""
+    length, cached = prompt_of(client, messages, **fields)
+    for _ in range(4):
+        length, cached = prompt_of(client, messages, **fields)
+        if cached >= length - 1:
+            return length, cached
+    raise AssertionError(f"the cache has {cached} of {length} tokens")
+
+
 def turns(*calls: Any, results: Any) -> list[Any]:
     return [USER, {"role": "assistant", "tool_calls": [*calls]}, *results, {"role": "user", "content": "So?"}]
 
@@ -79,10 +89,8 @@ NESTED: Final = [{"type": "function", "function": TOOL}]
 def test_the_prompt_is_the_same(
     tiny: OpenAI, messages: Any, fields: dict[str, Any], loose: Any, loose_fields: dict[str, Any]
 ) -> None:
-    prompt_of(tiny, messages, **fields)
-    again = prompt_of(tiny, messages, **fields)
-    assert again[1] >= again[0] - 1
-    assert prompt_of(tiny, loose, **loose_fields) == again
+    whole = cached_prompt_of(tiny, messages, **fields)
+    assert prompt_of(tiny, loose, **loose_fields) == whole
 
 
 def wired(*messages: Any) -> list[Any]:

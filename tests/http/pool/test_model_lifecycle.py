@@ -91,7 +91,7 @@ async def test_more_requests_of_a_model_than_it_may_have_are_asked_to_retry(tmp_
         clients = [await loading(pool) for _ in range(2)]
         await until(lambda: figures(pool, "mock").waiting == 2)
         with pytest.raises(ApiError, match="mock has 2 requests") as error:
-            await asked(pool, "mock")
+            await pool.lease("mock", rows=1).__aenter__()
         assert (error.value.status, error.value.retry_after) == (429, 1.0)
         await asyncio.to_thread(let_through, tmp_path, 0)
         await asyncio.gather(*clients)

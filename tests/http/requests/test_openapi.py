@@ -25,6 +25,10 @@ CHECKS = (
     "unsupported_method",
     "allow_header_conformance",
 )
+EMPTY = {"openapi": "3.1.1", "info": {"title": "none", "version": "1"}, "paths": {}}
+# Loads the rest of the library while tests are collected. pytest parses each module, and Python 3.11 fails at that if a
+# garbage collection in between logs a traceback, which parses code, too: https://github.com/python/cpython/issues/106905
+schemathesis.openapi.from_dict(EMPTY)
 AT_MOST_S = 30
 SETTINGS = """
 [checks.not_a_server_error]
@@ -123,6 +127,7 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
         document = asked(server.url, "GET", "/openapi.json").json
         for schema in bodies(document):
             schema["properties"]["model"] = {"enum": ["mock"]}  # any other is answered with 404 alone
+            schema["properties"].pop("max_completion_tokens", None)  # it can stand for a field that is required
         file = tmp_path / "openapi.json"
         file.write_text(json.dumps(document))
         (tmp_path / "schemathesis.toml").write_text(SETTINGS)
