@@ -268,8 +268,17 @@ def _add_aliases(schema: dict[str, Any], aliases: Mapping[str, Alias]) -> None:
                 "anyOf": [fields[field], {"type": "null"}],
                 "description": f"Another name of `{field}`.",
             }
+            _require_either(schema, field, name)
         else:
             fields[name] = {"description": (alias.__doc__ or "").partition("\n")[0]}
+
+
+def _require_either(schema: dict[str, Any], field: str, name: str) -> None:
+    """Let another name stand for a required field."""
+    if field in schema.get("required", ()):
+        schema["required"].remove(field)
+        given = {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+        schema.setdefault("allOf", []).append({"anyOf": [{"required": [field]}, given]})
 
 
 def _convert_to_form(schema: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ export function example(document, schema, depth = 0) {
 }
 
 function objectExample(document, schema, depth) {
-  const names = depth < MAX_DEPTH ? schema.required ?? [] : [];
+  const eithers = (schema.allOf ?? []).flatMap((part) => part.anyOf?.[0].required ?? []); // the API's own names
+  const names = depth < MAX_DEPTH ? [...(schema.required ?? []), ...eithers] : [];
   return Object.fromEntries(names.map((name) => [name, example(document, schema.properties[name], depth + 1)]));
 }

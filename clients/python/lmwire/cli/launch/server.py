@@ -80,7 +80,7 @@ def find_server(url: str | None, api_key: str | None, model: str | None) -> Gene
         model: Name of the model; None for the only one.
 
     Raises:
-        CliError: There is no such server or model.
+        CliError: No server answers, or it does not serve the model.
     """
     running = None if url is None and not _is_lmwire(DEFAULT_URL, api_key) else _checked(url or DEFAULT_URL)
     if running:
