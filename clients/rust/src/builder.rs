@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::connection::{Connection, OwnedConnection};
+use crate::control::Greeting;
 use crate::error::{Error, LossReason, RequestError, Result};
 use crate::features::FeatureSet;
 use crate::find::{Place, first_worker};
-use crate::params::Greeting;
 use crate::results::Hello;
 use crate::session::{to_json, version_problem};
 use crate::stream::Request;

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::builder::{OnError, OnStderr, ShutdownTimeouts};
+use crate::control::Quit;
 use crate::error::{Error, LossReason, WorkerLost};
 use crate::lines::Lines;
-use crate::params::Quit;
 use crate::process::{Output, Process};
 use crate::session::{Session, to_json, violation};
 

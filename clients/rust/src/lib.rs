@@ -9,11 +9,13 @@ mod answer;
 mod builder;
 mod circuit_breaker;
 mod connection;
+mod control;
 mod decode;
 mod error;
 mod event;
 mod features;
 mod find;
+mod format;
 mod lines;
 mod message;
 mod params;
@@ -26,6 +28,7 @@ mod session;
 mod session_tests;
 mod stream;
 mod supervisor;
+mod tool;
 mod watchdog;
 mod worker;
 
@@ -37,16 +40,16 @@ pub use event::{
     AudioChunk, Channel, Choice, Event, Finish, FinishReason, LoadEvent, Logprob, Progress, Segment, Timings, Token,
     ToolCallDelta, TopLogprob, Usage, Word,
 };
+pub use format::Format;
 pub use message::{Content, Media, Message, Part, Role, ToolCall};
-pub use params::{
-    Chat, ContextFile, Embed, Format, Function, Generate, Load, Prompt, Speak, Tokenize, Tool, ToolChoice, Transcribe,
-};
+pub use params::{Chat, ContextFile, Embed, Generate, Load, Prompt, Speak, Tokenize, Transcribe};
 pub use results::{
     CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, RequestStats, SamplingDefaults,
     Speech, SpeechEnd, Stats, TokenStats, Tokens, Transcript, TranscriptEnd,
 };
 pub use stream::{AnswerStream, RequestStream};
 pub use supervisor::Supervisor;
+pub use tool::{Function, Tool, ToolChoice};
 pub use worker::Worker;
 
 /// The version of this crate. It starts the same version of the worker with uvx.

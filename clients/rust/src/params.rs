@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::format::Format;
 use crate::message::{Media, Message, Part};
+use crate::tool::{Tool, ToolChoice};
 
 /// Defines a command's parameters: required fields, and optional ones with a method each that sets it.
 macro_rules! params {
@@ -389,127 +391,3 @@ impl From<&str> for Speak {
         Self::new(text)
     }
 }
-
-/// The form of an answer, which the worker enforces token by token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Format {
-    /// Any JSON object.
-    JsonObject,
-    /// JSON that a JSON Schema accepts.
-    JsonSchema {
-        /// The schema.
-        schema: Value,
-    },
-    /// Text that an expression in the syntax of the crate regex matches as a whole.
-    Regex {
-        /// The expression.
-        pattern: String,
-    },
-    /// Text of a context-free grammar in llguidance's variant of Lark's syntax.
-    Lark {
-        /// The grammar.
-        grammar: String,
-    },
-    /// One of several texts.
-    Choice {
-        /// The texts.
-        choices: Vec<String>,
-    },
-}
-
-/// A function that the model may call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tool {
-    /// "function", the only kind, or None.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The function.
-    pub function: Function,
-}
-
-impl Tool {
-    /// Return a tool. `parameters` is a JSON Schema of the arguments object.
-    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        let function = Function {
-            name: name.into(),
-            description: Some(description.into()),
-            parameters: Some(parameters),
-            strict: None,
-        };
-        Self { kind: None, function }
-    }
-}
-
-/// A description of a function for the model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// A JSON Schema of the arguments object. None: no arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<Value>,
-    /// Whether to enforce the schema even if the model is free to call or not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
-}
-
-/// A decision whether the model calls tools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolChoice {
-    /// The model decides.
-    Auto,
-    /// The model does not see the tools.
-    None,
-    /// The model makes at least one call.
-    Required,
-    /// The model calls this function.
-    #[serde(untagged)]
-    Named {
-        /// The function's name.
-        name: String,
-    },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Cache {
-    pub action: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Greeting {
-    pub protocol: (u64, u64),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_pid: Option<u32>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Cancel {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub all: Option<bool>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Quit {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drain: Option<bool>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::features::{NEWER, Requirement};
-use crate::{decode, error, event, message, params, results};
+use crate::{control, decode, error, event, format, message, params, results, tool};
 
 /// Return a file of the schema. The crate's archive does not contain it: there the tests have nothing to do.
 fn schema(name: &str) -> Option<Value> {
@@ -32,36 +32,36 @@ fn of<T: DeserializeOwned + Serialize>(value: Value) -> Result<Value, String> {
 /// Return the type of each definition of the schema that is an object.
 fn types() -> HashMap<&'static str, RoundTrip> {
     let types: [(&str, RoundTrip); 63] = [
-        ("Hello", of::<params::Greeting>),
+        ("Hello", of::<control::Greeting>),
         ("Load", of::<params::Load>),
-        ("Unload", of::<params::Nothing>),
-        ("Info", of::<params::Nothing>),
+        ("Unload", of::<control::Nothing>),
+        ("Info", of::<control::Nothing>),
         ("Generate", of::<params::Generate>),
         ("Chat", of::<params::Chat>),
         ("Tokenize", of::<params::Tokenize>),
         ("Embed", of::<params::Embed>),
         ("Transcribe", of::<params::Transcribe>),
         ("Speak", of::<params::Speak>),
-        ("Cache", of::<params::Cache>),
-        ("Cancel", of::<params::Cancel>),
-        ("Ping", of::<params::Nothing>),
-        ("Stats", of::<params::Nothing>),
-        ("Quit", of::<params::Quit>),
+        ("Cache", of::<control::Cache>),
+        ("Cancel", of::<control::Cancel>),
+        ("Ping", of::<control::Nothing>),
+        ("Stats", of::<control::Nothing>),
+        ("Quit", of::<control::Quit>),
         ("Message", of::<message::Message>),
         ("ContextFile", of::<params::ContextFile>),
-        ("Tool", of::<params::Tool>),
-        ("Function", of::<params::Function>),
+        ("Tool", of::<tool::Tool>),
+        ("Function", of::<tool::Function>),
         ("CalledTool", of::<message::ToolCall>),
-        ("NamedTool", of::<params::ToolChoice>),
+        ("NamedTool", of::<tool::ToolChoice>),
         ("Media", of::<message::Media>),
         ("TextPart", of::<message::Part>),
         ("ImagePart", of::<message::Part>),
         ("AudioPart", of::<message::Part>),
-        ("JsonObjectFormat", of::<params::Format>),
-        ("JsonSchemaFormat", of::<params::Format>),
-        ("RegexFormat", of::<params::Format>),
-        ("LarkFormat", of::<params::Format>),
-        ("ChoiceFormat", of::<params::Format>),
+        ("JsonObjectFormat", of::<format::Format>),
+        ("JsonSchemaFormat", of::<format::Format>),
+        ("RegexFormat", of::<format::Format>),
+        ("LarkFormat", of::<format::Format>),
+        ("ChoiceFormat", of::<format::Format>),
         ("Token", of::<event::Token>),
         ("ToolCall", of::<event::ToolCallDelta>),
         ("Progress", of::<event::Progress>),
@@ -81,7 +81,7 @@ fn types() -> HashMap<&'static str, RoundTrip> {
         ("CancelDone", of::<decode::Matched>),
         ("PingDone", of::<results::PingReply>),
         ("StatsDone", of::<results::Stats>),
-        ("QuitDone", of::<params::Nothing>),
+        ("QuitDone", of::<control::Nothing>),
         ("TopLogprob", of::<event::TopLogprob>),
         ("Logprob", of::<event::Logprob>),
         ("Usage", of::<event::Usage>),

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::builder::OnError;
+use crate::control::Cancel;
 use crate::decode::{self, Done, PlainToken, RawEvent};
 use crate::error::{Error, LossReason, Result};
 use crate::event::Token;
-use crate::params::Cancel;
 use crate::{PROTOCOL_VERSION, VERSION};
 
 /// Lines before the reply to `hello` that are not objects, newlines included.

@@ -7,11 +7,12 @@ use tokio::sync::OnceCell;
 
 use crate::builder::WorkerBuilder;
 use crate::connection::{Connection, OwnedConnection};
+use crate::control::{Cache, Nothing};
 use crate::decode::{EmbeddingPart, Numbers, RawEvent};
 use crate::error::{Error, Result};
 use crate::event::{AudioChunk, Event, LoadEvent, Segment};
 use crate::features::FeatureSet;
-use crate::params::{Cache, Chat, Embed, Generate, Load, Nothing, Speak, Tokenize, Transcribe};
+use crate::params::{Chat, Embed, Generate, Load, Speak, Tokenize, Transcribe};
 use crate::results::{Embeddings, Hello, Model, PingReply, Speech, Stats, Tokens, Transcript};
 use crate::stream::{AnswerStream, Request, RequestStream};
 
