@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { dropNulls, isKnown, isObject, isWellFormed, type RawEvent } from "../src/event-check.js";
@@ -104,6 +105,18 @@ test("a worker is found by the variable, then on PATH, then by uvx", (t) => {
   assert.equal(findWorker({ PATH: join(folder, "b") }).command[0], uvx);
   assert.throws(() => findWorker({ PATH: "" }), StartFailed);
   assert.throws(() => findWorker({ LMWIRE_WORKER: "[1]" }), /JSON list of strings/);
+});
+
+test("a worker beside the program comes first, also through a link to the program", (t) => {
+  const folder = realpathSync(folderOf(t));
+  const lmwire = writeProgram(join(folder, "app", "lmwire"), "lmwire");
+  const index = new URL("../src/index.js", import.meta.url).href;
+  const script = join(folder, "app", "main.mjs");
+  writeFileSync(script, `import { findWorker } from "${index}"; console.log(JSON.stringify(findWorker().command));`);
+  symlinkSync(script, join(folder, "link.mjs"));
+  const env = { ...process.env, LMWIRE_WORKER: "/opt/lmwire" };
+  const shown = execFileSync(process.execPath, ["--preserve-symlinks-main", join(folder, "link.mjs")], { env });
+  assert.deepEqual(JSON.parse(shown.toString()), [lmwire, "worker"]);
 });
 
 test("the version is the package's", () => {
