@@ -30,7 +30,7 @@ EXAMPLES = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, flags=re.MULTILINE 
 OTHER_VARIABLES = ("LMWIRE_MODEL",)
 OTHER_CODE = {
     *("arg0", "gemma-3-4b-it", "python3"),  # not names of lmwire
-    *("input_type", "continuous_usage_stats", "keep_alive", "ttl"),  # fields that are refused or ignored
+    *("input_type", "keep_alive", "ttl"),  # fields that are refused or ignored
     *("context_length_exceeded", "role_content"),  # values that the schemas do not list
     "off",  # of an option
 }

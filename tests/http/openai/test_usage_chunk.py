@@ -45,12 +45,3 @@ def test_the_usage_chunk_repeats_the_last_choice_on_request(repeating: Server) -
 def test_the_usage_chunk_is_sent_on_request_only(repeating: Server) -> None:
     for chunks in chunks_of(repeating):
         assert not any(chunk.usage for chunk in chunks)
-
-
-def test_continuous_usage_is_named_as_ignored(mock_server: Server) -> None:
-    client = OpenAI(base_url=f"{mock_server.url}/v1", api_key="any", max_retries=0)
-    options: Any = {**USAGE, "continuous_usage_stats": True}
-    with client.chat.completions.with_streaming_response.create(
-        messages=WORDS, **OPTIONS, stream_options=options
-    ) as answer:
-        assert answer.headers["x-lmwire-ignored-fields"] == "stream_options.continuous_usage_stats"

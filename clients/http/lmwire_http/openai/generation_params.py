@@ -10,6 +10,7 @@ from lmwire_protocol import Format
 from ..inference.logit_bias import LogitBias, token_biases
 from ..inference.option_fields import given_fields, shared_fields
 from ..settings import Settings
+from .usage import UsageSoFar
 
 UsageChunk: TypeAlias = Literal["empty", "choice"]
 """Form of the chunk with the usage: without choices, or with the last one again."""
@@ -23,6 +24,8 @@ class StreamOptions(Struct, kw_only=True, forbid_unknown_fields=True):
 
     include_usage: bool | None = None
     """End the stream with a chunk of token counts."""
+    continuous_usage_stats: bool | None = None
+    """Report the token counts so far in each chunk, as vLLM does. Includes `include_usage`, unless that is false."""
     include_obfuscation: bool | None = None
     """Ignored: chunks have no padding."""
 
@@ -101,4 +104,13 @@ def usage_chunk(body: GenerationParams, settings: Settings) -> UsageChunk | None
         body: The request's body.
         settings: The server's settings.
     """
-    return settings.usage_chunk if body.stream_options and body.stream_options.include_usage else None
+    options = body.stream_options or StreamOptions()
+    is_wanted = options.continuous_usage_stats if options.include_usage is None else options.include_usage
+    return settings.usage_chunk if is_wanted else None
+
+
+def usage_so_far(body: GenerationParams) -> UsageSoFar | None:
+    """Return the counter of a stream that reports its usage in each chunk; None if the request asks for none."""
+    options = body.stream_options or StreamOptions()
+    is_wanted = options.continuous_usage_stats and options.include_usage is not False
+    return UsageSoFar() if is_wanted else None

@@ -14,7 +14,7 @@ from ...inference.chat import run_chat
 from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from ...inference.generation import Generation
 from ...inference.new_media import new_media
-from ..generation_params import usage_chunk
+from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..messages import wire_messages
 from ..prompt_progress import ProgressTracker
@@ -50,12 +50,16 @@ class ChatGeneration:
         self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
         self._group_size = image_group_size(body, context.state.settings.image_group)
         self._identity = new_identity("chatcmpl", body.model, context.state.settings)
+        so_far = usage_so_far(body)
         self._encoder = ChatStreamEncoder(
             self._identity,
             usage=usage_chunk(body, context.state.settings),
+            so_far=so_far,
             has_functions=body.functions is not None,
         )
-        self._progress = ProgressTracker(is_wanted=bool(body.return_progress), encode=self._encoder.waiting)
+        self._progress = ProgressTracker(
+            is_wanted=bool(body.return_progress), encode=self._encoder.waiting, so_far=so_far
+        )
         self.waiting = self._progress.waiting
 
     async def whole(self) -> Json:
@@ -85,12 +89,13 @@ class ChatGeneration:
                     yield heading
                     heading = b""
                 async for batch in generation:
-                    if frames := heading + encoder.deltas(batch):
+                    if frames := heading + encoder.deltas(batch, number):
                         heading = b""
                         yield frames
                 if heading:
                     yield heading
                 results.append(generation.result)
+                encoder.note_end(number, generation.result)
         yield encoder.end(join_results(results))
 
     def _generation(

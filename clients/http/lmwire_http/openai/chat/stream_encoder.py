@@ -24,7 +24,7 @@ from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..generation_params import UsageChunk
 from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress
-from ..usage import Usage, total_usage
+from ..usage import Usage, UsageSoFar, total_usage
 from .response_schema import ChatFinishReason, chat_finish_reason
 
 
@@ -79,7 +79,7 @@ class Chunk(Struct, kw_only=True):
     system_fingerprint: str
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
-    """Present if requested: null, except in the last chunk, which has no choices."""
+    """Present if requested: null, except in the last chunk, which has no choices, and with `continuous_usage_stats`."""
     prompt_progress: PromptProgress | UnsetType = UNSET
     """Present, if requested, in chunks that come while the prompt is processed."""
 
@@ -90,13 +90,22 @@ class ChatStreamEncoder:
     Args:
         identity: The chat completion's id, time, model and fingerprint.
         usage: The form of the usage at the end of the stream; None without it.
+        so_far: Counts the tokens for the usage in each chunk; None without it.
         has_functions: Whether the request has `functions`, the format before tools.
     """
 
-    def __init__(self, identity: ResponseIdentity, *, usage: UsageChunk | None, has_functions: bool = False) -> None:
+    def __init__(
+        self,
+        identity: ResponseIdentity,
+        *,
+        usage: UsageChunk | None,
+        so_far: UsageSoFar | None,
+        has_functions: bool = False,
+    ) -> None:
         self._identity = identity
         self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
+        self._so_far = so_far
         self._has_functions = has_functions
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
@@ -104,9 +113,26 @@ class ChatStreamEncoder:
         """White space of choices without text, with its log-probabilities."""
         self._calls: dict[tuple[int, int], ArgumentsBuffer] = {}
 
-    def deltas(self, batch: list[TokenDelta | ToolCallDelta]) -> bytes:
-        """Return the chunks for deltas that came together."""
+    def deltas(self, batch: list[TokenDelta | ToolCallDelta], number: int = 0) -> bytes:
+        """Return the chunks for deltas that came together.
+
+        Args:
+            batch: The deltas.
+            number: The number of their generation in the request.
+        """
+        if self._so_far:
+            return b"".join([self._counted_frames(delta, number, self._so_far) for delta in batch])
         return b"".join([self._frames(delta) for delta in batch])
+
+    def note_end(self, number: int, result: events.ResultDone) -> None:
+        """Take in the usage of one of the request's generations.
+
+        Args:
+            number: The number of the generation in the request.
+            result: The worker's result.
+        """
+        if self._so_far:
+            self._so_far.note_end(number, result.usage)
 
     def text(self, text: str) -> bytes:
         """Return the chunks for text of the first choice that the model did not write."""
@@ -135,6 +161,10 @@ class ChatStreamEncoder:
             repeated = choices[-1] if self._usage_chunk == "choice" else None
             frames.append(data_event(self._chunk(repeated, total_usage(result.usage))))
         return b"".join([*frames, DONE])
+
+    def _counted_frames(self, delta: TokenDelta | ToolCallDelta, number: int, so_far: UsageSoFar) -> bytes:
+        so_far.note_delta(number, delta)
+        return b"".join([self._frame(choice) for choice in self._choices(delta)])
 
     def _frames(self, delta: TokenDelta | ToolCallDelta) -> bytes:
         # Most deltas are plain text: this path decides the server's cost per token.
@@ -204,7 +234,7 @@ class ChatStreamEncoder:
         return Chunk(
             **self._identity._asdict(),
             choices=[] if choice is None else [choice],
-            usage=usage or self._usage,
+            usage=usage or (self._so_far.usage() if self._so_far else self._usage),
         )
 
 

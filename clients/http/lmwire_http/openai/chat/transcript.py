@@ -12,7 +12,7 @@ from ...http.sse import WaitingEvent
 from ...inference.finish_reason import finish_reason
 from ...inference.new_media import check_new_media, new_media
 from ...inference.worker_lease import lease_worker
-from ..generation_params import usage_chunk
+from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..messages import wire_messages
 from ..response_format import wire_format
@@ -60,7 +60,11 @@ class TranscriptCompletion:
         _check(body)
         self._sounds = [(path, part["media"]) for path, part in new_media(messages)]
         self._identity = new_identity("chatcmpl", body.model, context.state.settings)
-        self._encoder = ChatStreamEncoder(self._identity, usage=usage_chunk(body, context.state.settings))
+        so_far = usage_so_far(body)
+        if so_far:
+            so_far.note_end(0, _NO_USAGE)
+        usage = usage_chunk(body, context.state.settings)
+        self._encoder = ChatStreamEncoder(self._identity, usage=usage, so_far=so_far)
         self.waiting = WaitingEvent(lambda: self._encoder.waiting(None))
 
     async def whole(self) -> Json:

@@ -8,7 +8,7 @@ from ...http.context import RequestContext
 from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply, reply_with
 from ...inference.field_aliases import SAMPLING_ALIASES, renamed
-from ..generation_params import usage_chunk
+from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..prompt_progress import ProgressTracker
 from ..usage import total_usage
@@ -33,13 +33,17 @@ class CompletionGeneration:
         self._context, self._body = context, body
         self._prompts = PromptBatch(context, body)
         self._identity = new_identity("cmpl", body.model, context.state.settings)
+        so_far = usage_so_far(body)
         self._encoder = CompletionStreamEncoder(
             self._identity,
             n=self._prompts.n,
             before=self._prompts.echo_texts,
             usage=usage_chunk(body, context.state.settings),
+            so_far=so_far,
         )
-        self._progress = ProgressTracker(is_wanted=bool(body.return_progress), encode=self._encoder.waiting)
+        self._progress = ProgressTracker(
+            is_wanted=bool(body.return_progress), encode=self._encoder.waiting, so_far=so_far
+        )
         self.waiting = self._progress.waiting
 
     async def whole(self) -> Json:

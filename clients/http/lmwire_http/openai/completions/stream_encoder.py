@@ -12,7 +12,7 @@ from ...inference.finish_reason import finish_reason
 from ..generation_params import UsageChunk
 from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress
-from ..usage import Usage, total_usage
+from ..usage import Usage, UsageSoFar, total_usage
 from .logprobs import LogprobsEncoder
 from .response_schema import Completion, CompletionChoice
 
@@ -25,13 +25,23 @@ class CompletionStreamEncoder:
         n: Number of choices for each prompt.
         before: Text before each prompt's choices.
         usage: The form of the usage at the end of the stream; None without it.
+        so_far: Counts the tokens for the usage in each chunk; None without it.
     """
 
-    def __init__(self, identity: ResponseIdentity, *, n: int, before: Sequence[str], usage: UsageChunk | None) -> None:
+    def __init__(
+        self,
+        identity: ResponseIdentity,
+        *,
+        n: int,
+        before: Sequence[str],
+        usage: UsageChunk | None,
+        so_far: UsageSoFar | None,
+    ) -> None:
         self._identity = identity
         self._n, self._before = n, before
         self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
+        self._so_far = so_far
         self._last_choice: CompletionChoice | None = None
         self._used: list[events.Usage] = []
         self._tokens: dict[int, LogprobsEncoder] = {}
@@ -63,6 +73,8 @@ class CompletionStreamEncoder:
             ApiError: The server has cancelled the answer.
         """
         self._used.append(result.usage)
+        if self._so_far:
+            self._so_far.note_end(number, result.usage)
         choices: list[CompletionChoice] = []
         for place, choice in enumerate(result.choices or [result]):
             index = number * self._n + place
@@ -80,8 +92,10 @@ class CompletionStreamEncoder:
         return data_event(self._chunk(repeated, total_usage(*self._used))) + DONE
 
     def _frames(self, number: int, delta: TokenDelta | ToolCallDelta) -> bytes:
+        if self._so_far:
+            self._so_far.note_delta(number, delta)
         texts = self._texts.get(number * self._n + delta.choice)
-        if texts and delta.text and not delta.logprobs:
+        if texts and delta.text and not (delta.logprobs or self._so_far):
             return texts.event(delta.text)
         return b"".join([self._frame(choice) for choice in self._choices(number, delta)])
 
@@ -110,5 +124,5 @@ class CompletionStreamEncoder:
         return Completion(
             **self._identity._asdict(),
             choices=[] if choice is None else [choice],
-            usage=usage or self._usage,
+            usage=usage or (self._so_far.usage() if self._so_far else self._usage),
         )
