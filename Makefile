@@ -79,20 +79,19 @@ node: $(STAMP) ## check and test the Node client and the AI SDK provider, where 
 	done; \
 	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
 
-rust: $(STAMP) ## check and test the Rust client, where cargo is installed
+rust: $(STAMP) ## check and test the Rust client and its example, where cargo is installed
 	@if ! command -v cargo >/dev/null; then \
 		echo "cargo is not installed, so clients/rust is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
 	export CARGO_TARGET_DIR=$(CURDIR)/.cache/rust; \
-	cd clients/rust; \
 	cargo fetch --quiet || { echo "the crates cannot be fetched, so clients/rust is not tested"; [ "$$CI" != true ]; exit; }; \
 	set -ex; \
-	cargo fmt --check; \
+	cargo fmt --all --check; \
 	cargo clippy --quiet --all-targets -- -D warnings; \
 	cargo test --quiet; \
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps; \
-	$(CURDIR)/$(BIN)/lmwire conformance host --timeout 20 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire; \
+	$(BIN)/lmwire conformance host --timeout 20 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
