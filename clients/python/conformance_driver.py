@@ -1,7 +1,8 @@
-"""The driver of the Python client for `lmwire conformance host`: python conformance_driver.py [--asyncio].
+"""The driver of the Python client for `lmwire conformance host`: python conformance_driver.py [--asyncio] [--events].
 
 protocol/lmwire_conformance/HOSTS.md specifies it. It reads instructions from stdin and writes its observations to
-stdout, both as JSON Lines. It uses `lmwire.Worker`, or with --asyncio `lmwire.AsyncWorker`.
+stdout, both as JSON Lines. It uses `lmwire.Worker`, or with --asyncio `lmwire.AsyncWorker`. With --events it also
+prints each event as the library's user gets it, for the test that compares the clients.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,8 +32,9 @@ from lmwire import (
     Worker,
 )
 from lmwire_protocol import decode_command
-from lmwire_protocol.events import Done, ResultDone
+from lmwire_protocol.events import Done, Progress, ResultDone
 
+EVENTS = "--events" in sys.argv[1:]
 SHUTDOWN_TIMEOUTS = ShutdownTimeouts(quit=1.0, eof=1.0, term=1.0)
 
 _lock = threading.Lock()
@@ -45,8 +47,20 @@ def report(saw: str, **members: Any) -> None:
         sys.stdout.flush()
 
 
+def report_event(name: str, kind: str, event: Any) -> None:
+    """Report an event as the library's user gets it."""
+    if EVENTS:
+        report("event", name=name, kind=kind, event=msgspec.to_builtins(event))
+
+
+def progress_reporter(name: str) -> Callable[[Progress], None]:
+    """Return a function that reports the progress of a request."""
+    return lambda progress: report_event(name, "progress", progress)
+
+
 def report_delta(name: str, delta: TokenDelta | ToolCallDelta) -> None:
     """Report a delta of an answer. `report_done` reports tool calls, once they are complete."""
+    report_event(name, str(delta.__struct_config__.tag), delta)
     if isinstance(delta, TokenDelta):
         channel = {"channel": "reasoning"} if delta.reasoning else {}
         logprobs = {"logprobs": msgspec.to_builtins(delta.logprobs)} if delta.logprobs else {}
@@ -60,6 +74,7 @@ def has_answers(done: Done) -> bool:
 
 def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
     """Report the success of a request. Only `generate` and `chat` have answers."""
+    report_event(name, "done", result)
     for choice, answer in enumerate(answers):
         for call in answer.tool_calls:
             report("tool_call", name=name, choice=choice, call=asdict(call))
@@ -75,6 +90,7 @@ def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
 def report_failed(name: str, error: LmwireError) -> None:
     """Report the failure of a request."""
     if isinstance(error, RequestFailed):
+        report_event(name, "error", error.event)
         report("failed", name=name, code=error.code, retryable=error.retryable)
     else:  # WorkerUnavailable has no code, because no worker sent it
         report("failed", name=name, code=getattr(error, "code", "worker_lost"))
@@ -115,7 +131,9 @@ class ThreadsDriver:
     def request(self, name: str, command: dict[str, Any], timeout: float | None = None) -> None:
         """Start a request."""
         try:
-            stream = self._worker().stream(decode_command(command), timeout=timeout)
+            stream = self._worker().stream(
+                decode_command(command), on_progress=progress_reporter(name), timeout=timeout
+            )
         except LmwireError as error:
             report_failed(name, error)
         else:
@@ -180,7 +198,9 @@ class TasksDriver:
     async def request(self, name: str, command: dict[str, Any], timeout: float | None = None) -> None:
         """Start a request."""
         try:
-            stream = (await self._worker()).stream(decode_command(command), timeout=timeout)
+            stream = (await self._worker()).stream(
+                decode_command(command), on_progress=progress_reporter(name), timeout=timeout
+            )
         except LmwireError as error:
             report_failed(name, error)
         else:

@@ -1,9 +1,11 @@
 // The driver of this client for `lmwire conformance host`: node dist/test/conformance-driver.js.
 //
-// protocol/lmwire_conformance/HOSTS.md specifies it.
+// protocol/lmwire_conformance/HOSTS.md specifies it. With --events the driver also prints each event as the library's user
+// gets it, for the test that compares the clients.
 
 import { createInterface } from "node:readline";
 import {
+  type Answer,
   AnswerStream,
   CircuitBreaker,
   type Logprob,
@@ -14,6 +16,7 @@ import {
 } from "../src/index.js";
 
 const command: string[] = JSON.parse(process.env.LMWIRE_WORKER_COMMAND ?? "[]");
+const printsEvents = process.argv.includes("--events");
 const shutdownTimeouts = { quit: 1000, stdin: 1000, term: 1000 };
 
 interface Instruction {
@@ -26,6 +29,21 @@ interface Instruction {
 
 function report(saw: string, members: object = {}): void {
   process.stdout.write(`${JSON.stringify({ saw, ...members })}\n`);
+}
+
+/** Print an event as the library's user gets it. JSON.stringify would write -0 as 0. */
+function reportEvent(name: string, kind: string, event: object): void {
+  if (!printsEvents) return;
+  const text = JSON.stringify({ saw: "event", name, kind, event }, (_, value) =>
+    Object.is(value, -0) ? "\0-0" : value,
+  );
+  process.stdout.write(`${text.replaceAll('"\\u0000-0"', "-0.0")}\n`);
+}
+
+/** Return the parts of an answer that other libraries have in their last event. */
+function endOf({ finish_reason, stop, seed, usage, timings, choices, done }: Answer): object {
+  const ends = done.choices?.map((end, index) => ({ ...end, finish_reason: choices[index]!.finish_reason }));
+  return { finish_reason, stop, seed, usage, timings, choices: ends };
 }
 
 /** Runs the instructions of a case. */
@@ -77,9 +95,17 @@ class Driver {
 
   async #read(name: string, request: RequestStream<unknown, unknown>): Promise<void> {
     try {
-      for await (const event of request) reportText(name, event as Record<string, unknown>);
-      if (!(request instanceof AnswerStream)) return report("done", { name });
-      const { choices, finish_reason } = await request.result();
+      for await (const event of request as AsyncIterable<{ event: string }>) {
+        reportEvent(name, event.event, event);
+        reportText(name, event);
+      }
+      if (!(request instanceof AnswerStream)) {
+        reportEvent(name, "done", (await request.result()) as object);
+        return report("done", { name });
+      }
+      const answer: Answer = await request.result();
+      reportEvent(name, "done", endOf(answer));
+      const { choices, finish_reason } = answer;
       for (const [choice, { tool_calls }] of choices.entries()) {
         for (const call of tool_calls) report("tool_call", { name, choice, call });
       }
@@ -91,8 +117,9 @@ class Driver {
   }
 }
 
-function reportText(name: string, { event, token: text, choice, channel, logprobs }: Record<string, unknown>): void {
-  if (event !== "token") return;
+function reportText(name: string, event: Record<string, unknown>): void {
+  if (event.event !== "token") return;
+  const { token: text, choice, channel, logprobs } = event;
   const known = (logprobs as Logprob[] | undefined)?.map(({ top, ...rest }) => ({
     ...knownMembers(rest),
     ...(top && { top: top.map(knownMembers) }),
@@ -107,6 +134,7 @@ function knownMembers({ token_id, token, logprob, bytes, text }: Omit<Logprob, "
 
 function reportFailed(name: string, error: unknown): void {
   const { code = "worker_lost" } = error as { code?: string };
+  if (error instanceof RequestFailed) reportEvent(name, "error", error.event);
   report("failed", { name, code, ...(error instanceof RequestFailed && { retryable: error.retryable }) });
 }
 

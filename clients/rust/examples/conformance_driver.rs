@@ -4,7 +4,8 @@
 //! lmwire conformance host -- target/debug/examples/conformance_driver
 //! ```
 //!
-//! It reads instructions from stdin and writes its observations to stdout, both as JSON Lines.
+//! It reads instructions from stdin and writes its observations to stdout, both as JSON Lines. With `--events` it also
+//! prints each event as the crate's user gets it, for the test that compares the clients.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,8 +16,8 @@ use lmwire::{
     Answer, AnswerStream, Channel, Error, Event, LoadEvent, RequestStream, Result, ShutdownTimeouts, Supervisor, Token,
     Worker, WorkerBuilder,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
@@ -89,6 +90,24 @@ fn report(saw: &str, members: Value) {
     let (Some(line_members), Value::Object(members)) = (line.as_object_mut(), members) else { unreachable!() };
     line_members.extend(members);
     println!("{line}");
+}
+
+/// Print an event as the crate's user gets it.
+fn report_event(name: &str, kind: &str, event: impl Serialize) {
+    if std::env::args().any(|argument| argument == "--events") {
+        report("event", json!({ "name": name, "kind": kind, "event": event }));
+    }
+}
+
+fn report_answer_event(name: &str, event: &Event) {
+    match event {
+        Event::Token(token) => report_event(name, "token", token),
+        Event::ToolCall(delta) => report_event(name, "tool_call", delta),
+        Event::Progress(progress) => report_event(name, "progress", progress),
+        Event::Finish(finish) => report_event(name, "done", finish),
+        Event::Unknown(event) => report_event(name, "unknown", event),
+        other => panic!("a kind that this driver does not know: {other:?}"),
+    }
 }
 
 impl Driver {
@@ -184,9 +203,9 @@ async fn call(worker: &Worker, name: &str, command: &str, fields: Map<String, Va
             report("text", json!({ "name": name, "text": tokens.text }));
         }
         "cache" => _ = worker.clear_cache().await?,
-        "info" => _ = worker.info().await?,
-        "ping" => _ = worker.ping().await?,
-        "stats" => _ = worker.stats().await?,
+        "info" => report_event(name, "done", worker.info().await?),
+        "ping" => report_event(name, "done", worker.ping().await?),
+        "stats" => report_event(name, "done", worker.stats().await?),
         other => panic!("unknown command {other}"),
     }
     Ok(())
@@ -212,7 +231,11 @@ async fn next<T>(stream: &mut RequestStream<T>, stop: &Notify) -> Option<Result<
 
 async fn load(name: String, mut stream: RequestStream<LoadEvent>, stop: Arc<Notify>) -> Result<()> {
     while let Some(event) = next(&mut stream, &stop).await {
-        event?;
+        match event? {
+            LoadEvent::Progress(progress) => report_event(&name, "progress", progress),
+            LoadEvent::Loaded(model) => report_event(&name, "done", model),
+            other => panic!("a kind that this driver does not know: {other:?}"),
+        }
     }
     report("done", json!({ "name": name }));
     Ok(())
@@ -223,6 +246,7 @@ async fn answer(name: String, mut stream: AnswerStream, stop: Arc<Notify>) -> Re
     let mut accumulator = lmwire::Accumulator::new();
     while let Some(event) = next(&mut stream, &stop).await {
         let event = event?;
+        report_answer_event(&name, &event);
         if let Event::Token(token) = &event {
             report_token(&name, token);
         }
@@ -257,6 +281,9 @@ fn report_end(name: &str, answer: &Answer) {
 }
 
 fn failed(name: &str, error: &Error) {
+    if let Error::Request(refused) = error {
+        report_event(name, "error", refused);
+    }
     let members = match error {
         Error::Request(refused) => json!({ "name": name, "code": refused.code, "retryable": refused.retryable }),
         Error::Unsupported { .. } => json!({ "name": name, "code": "unsupported" }),

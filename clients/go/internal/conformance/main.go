@@ -2,7 +2,8 @@
 //
 //	lmwire conformance host -- go run ./internal/conformance
 //
-// It reads instructions from stdin and writes its observations to stdout, both as JSON Lines.
+// It reads instructions from stdin and writes its observations to stdout, both as JSON Lines. With -events it also prints
+// each event as the library's user gets it, for the test that compares the clients.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -36,6 +38,7 @@ func (i instruction) timeout() time.Duration { return time.Duration(i.Timeout * 
 
 type driver struct {
 	command []string
+	events  bool
 	worker  func(ctx context.Context) (*lmwire.Worker, error)
 	close   func() error
 	stops   map[string]chan struct{}
@@ -47,6 +50,8 @@ type driver struct {
 
 func main() {
 	d := &driver{stops: map[string]chan struct{}{}, out: json.NewEncoder(os.Stdout)}
+	flag.BoolVar(&d.events, "events", false, "print the events")
+	flag.Parse()
 	if err := json.Unmarshal([]byte(os.Getenv("LMWIRE_WORKER_COMMAND")), &d.command); err != nil {
 		log.Fatal(err)
 	}
@@ -89,6 +94,13 @@ func (d *driver) report(saw string, members map[string]any) {
 	defer d.mu.Unlock()
 	if err := d.out.Encode(line); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// reportEvent prints an event as the library's user gets it.
+func (d *driver) reportEvent(name, kind string, event any) {
+	if d.events {
+		d.report("event", map[string]any{"name": name, "kind": kind, "event": event})
 	}
 }
 
@@ -162,9 +174,11 @@ func (d *driver) make(ctx context.Context, worker *lmwire.Worker, next instructi
 
 // call makes a request that has no answer.
 func (d *driver) call(ctx context.Context, worker *lmwire.Worker, name, command string, fields []byte, stop lmwire.RequestOption) (err error) {
+	var done any
 	switch command {
 	case "load":
-		_, err = worker.Load(ctx, decode[lmwire.LoadParams](fields), stop)
+		progress := lmwire.WithProgress(func(progress lmwire.Progress) { d.reportEvent(name, "progress", progress) })
+		done, err = worker.Load(ctx, decode[lmwire.LoadParams](fields), stop, progress)
 	case "unload":
 		_, err = worker.Unload(ctx)
 	case "tokenize":
@@ -175,13 +189,16 @@ func (d *driver) call(ctx context.Context, worker *lmwire.Worker, name, command 
 	case "cache":
 		_, err = worker.ClearCache(ctx)
 	case "info":
-		_, err = worker.Info(ctx)
+		done, err = worker.Info(ctx)
 	case "ping":
-		_, err = worker.Ping(ctx)
+		done, err = worker.Ping(ctx)
 	case "stats":
-		_, err = worker.Stats(ctx)
+		done, err = worker.Stats(ctx)
 	default:
 		log.Fatalf("unknown command %q", command)
+	}
+	if err == nil && done != nil {
+		d.reportEvent(name, "done", done)
 	}
 	return err
 }
@@ -194,6 +211,7 @@ func (d *driver) answer(name string, events iter.Seq2[lmwire.Event, error]) erro
 			return err
 		}
 		accumulator.Add(event)
+		d.reportEvent(name, kindOf(event), event)
 		if token, ok := event.(*lmwire.Token); ok {
 			d.reportToken(name, token)
 		}
@@ -230,8 +248,22 @@ func (d *driver) failed(name string, err error) {
 	var refused *lmwire.RequestError
 	if errors.As(err, &refused) {
 		report["retryable"] = refused.Retryable
+		d.reportEvent(name, "error", refused)
 	}
 	d.report("failed", report)
+}
+
+func kindOf(event lmwire.Event) string {
+	switch event.(type) {
+	case *lmwire.Token:
+		return "token"
+	case *lmwire.ToolCallDelta:
+		return "tool_call"
+	case *lmwire.Progress:
+		return "progress"
+	default:
+		return "done"
+	}
 }
 
 func code(err error) string {
