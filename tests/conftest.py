@@ -29,6 +29,8 @@ TESTS = str(Path(__file__).parent)
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, TESTS, os.environ.get("PYTHONPATH"))))
 
+os.environ["LMWIRE_CONFIG"] = os.devnull  # the developer's own config file must not change a test
+
 # Tests share the code that MLX has compiled. Their own temporary files stay in the usual directory.
 temporary = tempfile.gettempdir()
 use_private_directory(atexit.register)

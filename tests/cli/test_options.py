@@ -57,9 +57,9 @@ def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[t
 def every_option() -> dict[str, list[str]]:
     """Return the options of all commands, by command."""
     return {
-        **dict(options(arguments._parser())),
+        **dict(options(arguments.make_parser())),
         "worker": list(WORKER),
-        **dict(options(mock._parser(), "mock")),
+        **dict(options(mock.make_parser(), "mock")),
         **dict(options(make_parser(), "serve")),
     }
 

@@ -67,6 +67,10 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--all": "cli/test_models.py::test_all_shows_why_a_model_cannot_run",
         "--json": "cli/test_models.py::test_for_people_it_is_a_table",
     },
+    "config show": {
+        "COMMAND": "cli/test_config.py::test_each_value_is_shown_with_its_source",
+        "--json": "cli/test_config.py::test_each_value_is_shown_with_its_source",
+    },
     "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
     **{
         f"bench {benchmark}": {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .mock.plan import Plan
     from .process.stderr_log import Log
 
-_USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
+USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
                                   [--media-dir DIR]... [--media-urls] [--template-dir DIR] [--model NAME]
                                   [--process-group]
        python -P -m lmwire_worker --mock ...
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     exit_on_signals()
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--help"], ["-h"]):
-        print(_USAGE, end="")
+        print(USAGE, end="")
         sys.exit(0)
     if arguments == ["--version"]:
         from lmwire_protocol import __version__
@@ -111,7 +111,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _refuse(problem: str) -> "NoReturn":
-    print(f"lmwire worker: {problem}\n\n{_USAGE}", end="", file=sys.stderr)
+    print(f"lmwire worker: {problem}\n\n{USAGE}", end="", file=sys.stderr)
     sys.exit(EXIT_USAGE)
 
 

@@ -145,5 +145,5 @@ def test_a_line_of_the_file_that_is_not_an_assignment_is_refused_without_its_tex
 
 def test_variables_have_names_of_their_own() -> None:
     parser = make_parser()
-    variables = [parser.variable_of(action) for action in parser._settable()]
+    variables = [parser.variable_of(action) for action in parser.settable()]
     assert len(set(variables)) == len(variables)

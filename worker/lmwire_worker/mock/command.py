@@ -22,7 +22,7 @@ class Options(NamedTuple):
 
 def parse(arguments: list[str]) -> Options:
     """Parse the command line. Exits on wrong usage, and after printing help or the faults."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.list_faults:
         print(_list_faults())
         sys.exit(0)
@@ -35,7 +35,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
 
 
-def _parser() -> _Parser:
+def make_parser() -> _Parser:
+    """Return the parser of `lmwire mock`."""
     parser = _Parser(
         prog="lmwire mock",
         allow_abbrev=False,

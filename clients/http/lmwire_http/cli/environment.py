@@ -1,15 +1,18 @@
-"""Arguments of `lmwire serve` from the command line, the environment and the file of `--env-file`."""
+"""Arguments of `lmwire serve` from the command line, the environment, the file of `--env-file` and the config file."""
 
 import os
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from lmwire.cli.arguments import load_config
+from lmwire.cli.option_sources import ConfigFile, InvalidConfigFile
+
 from ..http.api_keys import ENVIRONMENT_VARIABLE, exposure_warning
 from .env_file import InvalidEnvFile, read_env_file
-from .parser import ENVIRONMENT_PREFIX, Parser
+from .parser import Parser
 
-_KEY_VARIABLES: Final = (ENVIRONMENT_VARIABLE, f"{ENVIRONMENT_PREFIX}_API_KEY")
+_KEY_VARIABLES: Final = (ENVIRONMENT_VARIABLE, "LMWIRE_SERVE_API_KEY")
 
 
 def parse_arguments(
@@ -22,13 +25,21 @@ def parse_arguments(
         argv: The arguments after `lmwire serve`.
         environment: The environment variables. Those of `--env-file` are added unless they exist.
     """
-    arguments = vars(parser.parse_with_environment(argv, environment))
+    config = _load_config(parser, environment)
+    arguments = vars(parser.parse_with_sources(argv, environment, config))
     warnings: list[str] = []
     if file := arguments["env_file"]:
         warnings += _add_variables(parser, file, environment)
-        arguments = vars(parser.parse_with_environment(argv, environment))
+        arguments = vars(parser.parse_with_sources(argv, environment, config))
     del arguments["env_file"]
-    return arguments, warnings + parser.unknown_variables(environment)
+    return arguments, warnings + parser.source_warnings(environment, config)
+
+
+def _load_config(parser: Parser, environment: Mapping[str, str]) -> ConfigFile:
+    try:
+        return load_config(environment)
+    except InvalidConfigFile as error:
+        parser.error(str(error))
 
 
 def remove_keys_from_environment() -> None:

@@ -5,18 +5,18 @@ import os
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from lmwire.cli.environment import EnvironmentParser
+from lmwire.cli.option_sources import SourcedParser
 
 from ..settings import Settings
 from . import answer_options, model_options, server_options
 
-ENVIRONMENT_PREFIX: Final = "LMWIRE_SERVE"
 _DESCRIPTION: Final = """\
 Serve models over HTTP with the APIs of OpenAI, Anthropic and Ollama. Point a client at http://127.0.0.1:8080/v1, with
 any API key. Each model runs in a process of its own, which starts at the model's first request. Ctrl-C or SIGTERM stops
 the server after the running requests; a second one stops it at once.
 Besides the APIs, the server has /health, /ready, /metrics (Prometheus), /openapi.json and /docs.
-Environment variables with the prefix LMWIRE_SERVE set options, too: LMWIRE_SERVE_MAX_QUEUE sets --max-queue."""
+Environment variables with the prefix LMWIRE_SERVE set options, too: LMWIRE_SERVE_MAX_QUEUE sets --max-queue. So does
+the table [serve] of the config file: see lmwire config."""
 _EXAMPLES: Final = """\
 examples:
   lmwire serve                                          any model on this machine
@@ -29,16 +29,19 @@ examples:
 """
 
 
-class Parser(EnvironmentParser):
+class Parser(SourcedParser):
     """argparse with preformatted help, without abbreviations, and with the exit code for wrong usage of sysexits.h."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            environment_prefix=ENVIRONMENT_PREFIX,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
             **options,
         )
+
+    def default_of(self, action: argparse.Action) -> Any:
+        """Return the value of an option that no source sets: `Settings` has the defaults."""
+        return action.default or getattr(Settings(), action.dest, action.default)
 
     def error(self, message: str) -> NoReturn:
         """Print the problem and exit with the code for wrong usage."""

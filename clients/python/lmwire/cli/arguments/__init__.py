@@ -4,31 +4,66 @@ A subcommand's own code is imported only when it runs, so that the help is quick
 """
 
 import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
 import lmwire_protocol
 
+from ..option_sources import ConfigFile, InvalidConfigFile, read_config_file
 from .bench import add_bench
 from .chat import add_chat
+from .commands import check_tables, find_command, subcommands_of
+from .config import add_config
 from .conformance import add_conformance
 from .launch import add_launch, split_agent_arguments
 from .parser import USAGE, Parser, Subcommands, run_later
 
-__all__ = ["Parser", "parse"]
+__all__ = ["Parser", "load_config", "make_parser", "parse"]
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the parsed command line. Call its `run` with it."""
-    parser = _parser()
+    parser = make_parser()
     argv, agent_arguments = split_agent_arguments(argv)
-    arguments = parser.parse_args(argv, argparse.Namespace(agent_arguments=agent_arguments))
+    command, options = find_command(parser, argv)
+    arguments = parser.parse_args(argv) if subcommands_of(command) else _parse_command(command, options)
     if "run" not in arguments:
         parser.print_help()
         parser.exit(USAGE)
+    arguments.agent_arguments = agent_arguments
     return arguments
 
 
-def _parser() -> Parser:
+def load_config(environment: Mapping[str, str]) -> ConfigFile:
+    """Return the config file, after a check that each table belongs to a command.
+
+    Args:
+        environment: The environment variables.
+
+    Raises:
+        InvalidConfigFile: The file cannot be read or trusted, or has an unknown table.
+    """
+    config = read_config_file(environment)
+    if config.tables:
+        check_tables(make_parser(), config)
+    return config
+
+
+def _parse_command(command: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    try:
+        config = load_config(os.environ)
+    except InvalidConfigFile as error:
+        command.error(str(error))
+    arguments = command.parse_with_sources(argv, os.environ, config)
+    for warning in command.source_warnings(os.environ, config):
+        print(f"{command.prog}: {warning}", file=sys.stderr)
+    return arguments
+
+
+def make_parser() -> Parser:
+    """Return the parser of all commands. Those that `main` runs by itself have no options in it."""
     parser = Parser(
         prog="lmwire",
         description="Run MLX language models as child processes that speak one protocol over their pipes.",
@@ -51,6 +86,7 @@ def _parser() -> Parser:
     _add_models(subcommands)
     add_bench(subcommands)
     _add_schema(subcommands)
+    add_config(subcommands)
     add_conformance(subcommands)
     return parser
 

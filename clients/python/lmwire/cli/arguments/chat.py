@@ -1,7 +1,6 @@
 """Arguments of `lmwire chat`. An option that goes to the worker has the worker's name for it as its `dest`."""
 
 import argparse
-import os
 import shlex
 from textwrap import dedent
 from typing import Final
@@ -32,13 +31,14 @@ def add_chat(subcommands: Subcommands) -> None:
               lmwire chat MODEL --worker "ssh studio lmwire worker"
             """),
     )
-    parser.add_argument(
+    model = parser.add_argument(
         "model",
         nargs="?",
         metavar="MODEL",
-        default=os.environ.get("LMWIRE_MODEL", BUILT_IN),
+        default=BUILT_IN,
         help=f"a folder, a hub id (owner/name) or an alias (default: $LMWIRE_MODEL, or {BUILT_IN})",
     )
+    parser.shared_variables[model] = "LMWIRE_MODEL"
     _add_load_options(parser.add_argument_group("loading"))
     _add_conversation_options(parser.add_argument_group("conversation"))
     _add_generation_options(parser.add_argument_group("generation"))

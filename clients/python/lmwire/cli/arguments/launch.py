@@ -1,6 +1,5 @@
 """Arguments of `lmwire launch`."""
 
-import os
 from textwrap import dedent
 from typing import Final
 
@@ -29,21 +28,20 @@ def add_launch(subcommands: Subcommands) -> None:
             """),
     )
     parser.add_argument("agent", metavar="AGENT", choices=AGENTS, help=", ".join(AGENTS))
-    parser.add_argument(
+    model = parser.add_argument(
         "--model",
         metavar="MODEL",
-        default=os.environ.get("LMWIRE_MODEL"),
         help="the model (default: $LMWIRE_MODEL, or the only one that the server has)",
     )
     parser.add_argument(
         "--url", metavar="URL", help=f"address of a running server (default: {DEFAULT_URL}, or a new server)"
     )
-    parser.add_argument(
+    api_key = parser.add_argument(
         "--api-key",
         metavar="KEY",
-        default=os.environ.get("LMWIRE_API_KEY"),
         help="an API key of the running server (default: $LMWIRE_API_KEY)",
     )
+    parser.shared_variables |= {model: "LMWIRE_MODEL", api_key: "LMWIRE_API_KEY"}
     parser.set_defaults(run=run_later("launch"))
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from ..errors import USAGE
+from ..option_sources import SourcedParser
 
 # argparse has no public names for these types.
 ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
 Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage]
 
 
-class Parser(argparse.ArgumentParser):
-    """An argparse parser that keeps the line breaks of its help and exits as sysexits.h says on wrong usage."""
+class Parser(SourcedParser):
+    """A parser that keeps the line breaks of its help and exits as sysexits.h says on wrong usage."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -23,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message to stderr, and exit."""
-        self.exit(USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+        self.exit(USAGE, f"{self.prog}: {self.add_sources(message)}\nSee {self.prog} --help\n")
 
 
 def run_later(module: str) -> Callable[[argparse.Namespace], int]:

@@ -1,0 +1,15 @@
+"""Options of a command from the command line, environment variables and the config file, in this order."""
+
+from .config_file import ConfigFile, InvalidConfigFile, config_path, read_config_file
+from .parser import SourcedParser
+from .setting import Setting, WrongType
+
+__all__ = [
+    "ConfigFile",
+    "InvalidConfigFile",
+    "Setting",
+    "SourcedParser",
+    "WrongType",
+    "config_path",
+    "read_config_file",
+]

@@ -1,0 +1,17 @@
+"""Names that resemble a misspelt one."""
+
+import difflib
+from collections.abc import Collection
+
+
+def suggestion(name: str, known: Collection[str], mark: str = "", cutoff: float = 0.6) -> str:
+    """Return the end of an error message that names the closest known name; empty if none is close.
+
+    Args:
+        name: The misspelt name.
+        known: The names that exist.
+        mark: What to write before the name, such as `$`.
+        cutoff: The similarity that counts as close, from 0 to 1.
+    """
+    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"; did you mean {mark}{near[0]}?" if near else ""
