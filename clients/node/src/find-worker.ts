@@ -36,7 +36,9 @@ export function findWorker(env: NodeJS.ProcessEnv = process.env): FoundWorker {
 /** Return the worker that is shipped with the program: an app's executable, or a script that Node runs. */
 function besideProgram(): FoundWorker | undefined {
   const { resourcesPath } = process as { resourcesPath?: string };
-  const programs = [process.argv[1], process.execPath].filter((program) => program !== undefined);
+  // The first argument of an Electron app is a document to open. A program beside it must not run.
+  const script = process.versions.electron ? undefined : process.argv[1];
+  const programs = [script, process.execPath].filter((program) => program !== undefined);
   const folders = [...programs.map(realFolder), resourcesPath].filter((folder) => folder !== undefined);
   const program = folders.map((folder) => join(folder, "lmwire", executable("lmwire"))).find(isExecutable);
   return program ? { command: [program, "worker"], place: program } : undefined;

@@ -119,6 +119,23 @@ test("a worker beside the program comes first, also through a link to the progra
   assert.deepEqual(JSON.parse(shown.toString()), [lmwire, "worker"]);
 });
 
+test("an Electron app has its worker in its resources, and runs none beside a document", (t) => {
+  const folder = realpathSync(folderOf(t));
+  writeProgram(join(folder, "downloads", "lmwire"), "lmwire");
+  const document = writeProgram(join(folder, "downloads"), "document");
+  const lmwire = writeProgram(join(folder, "resources", "lmwire"), "lmwire");
+  const index = new URL("../src/index.js", import.meta.url).href;
+  const script = `
+    Object.defineProperty(process, "versions", { value: { electron: "45.0.0" } });
+    process.resourcesPath = process.env.RESOURCES;
+    const { findWorker } = await import("${index}");
+    console.log(JSON.stringify(findWorker().command));
+  `;
+  const env = { ...process.env, RESOURCES: join(folder, "resources") };
+  const shown = execFileSync(process.execPath, ["--input-type=module", "--eval", script, document], { env });
+  assert.deepEqual(JSON.parse(shown.toString()), [lmwire, "worker"]);
+});
+
 test("the version is the package's", () => {
   const manifest = JSON.parse(readFileSync(join(REPOSITORY, "clients/node/package.json"), "utf8"));
   assert.equal(VERSION, manifest.version);
