@@ -68,12 +68,12 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 		(set -ex; cd $$module; go vet ./...; "$$linter" -checks all ./...; go test -race ./...) || exit 1; \
 	done
 
-node: $(STAMP) ## check and test the Node client and the AI SDK provider, where npm is installed
+node: $(STAMP) ## check and test the Node client, the AI SDK provider and the Electron app, where npm is installed
 	@if ! command -v npm >/dev/null; then \
 		echo "npm is not installed, so clients/node is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
-	for package in clients/node clients/node-ai-sdk; do \
+	for package in clients/node clients/node-ai-sdk examples/electron; do \
 		(cd $$package; npm ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
 		(set -ex; cd $$package; npm run --silent lint; npm test --silent) || exit 1; \
 	done; \
