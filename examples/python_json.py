@@ -1,20 +1,24 @@
-"""Get an answer as JSON of a schema: python_json.py MODEL PROMPT."""
+"""Get an answer as a value of a type: python_json.py MODEL PROMPT."""
 
-import json
 import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from lmwire import Worker
 
-PERSON = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 40}, "age": {"type": "integer", "maximum": 150}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+
+@dataclass
+class Person:
+    """A person, as the answer describes one."""
+
+    name: Annotated[str, Meta(max_length=40)]
+    age: Annotated[int, Meta(ge=0, le=150)]
+
 
 model, prompt = sys.argv[1:]
 with Worker() as worker:
     worker.load(model)
-    stream = worker.chat([{"role": "user", "content": prompt}], format={"type": "json_schema", "schema": PERSON})
-    answer = stream.answer()
-    print(json.loads(answer.text))
+    answer = worker.chat(prompt, format=Person).answer()
+    print(answer.parsed)

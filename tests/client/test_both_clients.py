@@ -18,6 +18,7 @@ from lmwire import (
     Stream,
     Transcript,
     Worker,
+    WorkerClosed,
     WorkerExited,
 )
 from lmwire_protocol import Cancel, events
@@ -167,9 +168,27 @@ async def test_quit_ends_what_runs_and_later_requests_fail(make_worker: MakeWork
         stream = worker.generate("forever")
         await worker.quit()
         assert (await stream.wait()).finish_reason == "cancelled"
-        with pytest.raises(WorkerExited, match="exited with code 0"):
+        with pytest.raises(WorkerClosed, match="the worker has been closed"):
             await worker.ping()
         await worker.close()
+
+
+@on_both_clients
+async def test_a_worker_that_the_program_has_closed_says_so(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("Good")) as worker:
+        pass
+    with pytest.raises(WorkerClosed, match="the worker has been closed") as failure:
+        await worker.generate("late").text()
+    assert (failure.value.code, failure.value.returncode) == ("worker_lost", 0)
+
+
+@on_both_clients
+async def test_a_worker_that_died_before_its_close_still_names_the_cause(make_worker: MakeWorker) -> None:
+    async with make_worker(fake("ExitsMidStream")) as worker:
+        with pytest.raises(WorkerExited):
+            await worker.generate("one").text()
+    with pytest.raises(WorkerExited, match="exited with code"):
+        await worker.ping()
 
 
 @on_both_clients

@@ -251,13 +251,18 @@ OPENAI_MESSAGES: list[Any] = [
 OPENAI_TOOL_CHOICE = {"type": "function", "function": {"name": "f"}}
 
 
+def _split(given: PromptOptions | ChatOptions) -> tuple[Any, Any]:
+    """Return the options without `format`, and `format`."""
+    return {name: value for name, value in given.items() if name != "format"}, given.get("format")
+
+
 def test_all_features_are_detected_in_commands() -> None:
     sound: options.MessageDict = {"role": "user", "content": [{"type": "audio", "media": {"data": ""}}]}
     every_feature = [
         commands.load_command("x", LOAD),
         Cache(action="clear"),
-        commands.generate_command("x", PROMPT),
-        commands.chat_command([*MESSAGES, sound], CHAT),
+        commands.generate_command("x", *_split(PROMPT)),
+        commands.chat_command([*MESSAGES, sound], *_split(CHAT)),
         commands.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
         commands.tokenize_command("x", {}, count_only=True, add_special_tokens=False),
         commands.detokenize_command([1]),

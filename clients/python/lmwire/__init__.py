@@ -28,18 +28,33 @@ TYPE_CHECKING = False  # `typing` would take longer to import than this package,
 if TYPE_CHECKING:
     from typing import Any
 
+    from lmwire_protocol import __version__ as __version__
+
     from .asyncio_worker import AsyncWorker
     from .attachments import audio_part, image_part, media
     from .base_worker import DEFAULT_COMMAND
     from .circuit_breaker import CircuitBreaker
     from .device import DeviceMemory, device_memory
     from .errors import (
+        ContextOverflow,
+        InternalError,
+        InvalidAnswer,
+        InvalidModel,
+        InvalidRequest,
         LmwireError,
+        ModelNotFound,
+        ModelNotLoaded,
+        OutOfMemory,
         ProtocolViolation,
+        RequestCancelled,
         RequestFailed,
         RequestTimeout,
         StartFailed,
         UnsupportedByWorker,
+        UnsupportedRequest,
+        WorkerBusy,
+        WorkerClosed,
+        WorkerDraining,
         WorkerExited,
         WorkerHung,
         WorkerLost,
@@ -85,10 +100,15 @@ __all__ = [
     "ChatOptions",
     "CircuitBreaker",
     "ClientSession",
+    "ContextOverflow",
     "DeviceMemory",
     "EmbedOptions",
     "Embeddings",
     "GenerateOptions",
+    "InternalError",
+    "InvalidAnswer",
+    "InvalidModel",
+    "InvalidRequest",
     "LmwireError",
     "LoadOptions",
     "LocalModel",
@@ -96,10 +116,14 @@ __all__ = [
     "MediaPartDict",
     "MessageDict",
     "ModelKind",
+    "ModelNotFound",
+    "ModelNotLoaded",
     "NameProblem",
     "NamedToolDict",
+    "OutOfMemory",
     "PromptOptions",
     "ProtocolViolation",
+    "RequestCancelled",
     "RequestEvents",
     "RequestFailed",
     "RequestTimeout",
@@ -119,7 +143,11 @@ __all__ = [
     "TranscribeOptions",
     "Transcript",
     "UnsupportedByWorker",
+    "UnsupportedRequest",
     "Worker",
+    "WorkerBusy",
+    "WorkerClosed",
+    "WorkerDraining",
     "WorkerExited",
     "WorkerHung",
     "WorkerLost",
@@ -144,22 +172,31 @@ _MODULES = {
     "ChatOptions": "options",
     "CircuitBreaker": "circuit_breaker",
     "ClientSession": "protocol.session",
+    "ContextOverflow": "errors",
     "DEFAULT_COMMAND": "base_worker",
     "DeviceMemory": "device",
     "EmbedOptions": "options",
     "Embeddings": "responses.embeddings",
     "GenerateOptions": "options",
+    "InternalError": "errors",
+    "InvalidAnswer": "errors",
+    "InvalidModel": "errors",
+    "InvalidRequest": "errors",
     "LmwireError": "errors",
     "LoadOptions": "options",
-    "PromptOptions": "options",
     "LocalModel": "model_listing",
-    "ModelKind": "model_listing",
     "MediaDict": "options",
     "MediaPartDict": "options",
     "MessageDict": "options",
+    "ModelKind": "model_listing",
+    "ModelNotFound": "errors",
+    "ModelNotLoaded": "errors",
     "NameProblem": "model_listing",
     "NamedToolDict": "options",
+    "OutOfMemory": "errors",
+    "PromptOptions": "options",
     "ProtocolViolation": "errors",
+    "RequestCancelled": "errors",
     "RequestEvents": "protocol.session",
     "RequestFailed": "errors",
     "RequestTimeout": "errors",
@@ -179,7 +216,11 @@ _MODULES = {
     "TranscribeOptions": "options",
     "Transcript": "responses.stream",
     "UnsupportedByWorker": "errors",
+    "UnsupportedRequest": "errors",
     "Worker": "worker",
+    "WorkerBusy": "errors",
+    "WorkerClosed": "errors",
+    "WorkerDraining": "errors",
     "WorkerExited": "errors",
     "WorkerHung": "errors",
     "WorkerLost": "errors",
@@ -196,7 +237,13 @@ _MODULES = {
 """The module of each public name."""
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> "Any":
+    if name == "__version__":
+        return import_module("lmwire_protocol").__version__
     if (module := _MODULES.get(name)) is not None:
         return getattr(import_module(f".{module}", __name__), name)
     from .deprecation import RENAMED, warn_renamed

@@ -25,17 +25,18 @@ from .commands import (
 )
 from .errors import WorkerLost
 from .options import (
-    ChatOptions,
     EmbedOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
-    PromptOptions,
     SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
+    UnformattedChatOptions,
+    UnformattedPromptOptions,
 )
+from .output_types import OutputFormat, Parsed, split_format
 from .responses.asyncio_stream import AsyncResponseStream, AsyncSpeech, AsyncStream, AsyncTranscript
 from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
@@ -94,25 +95,31 @@ class AsyncWorker(BaseWorker):
 
     def chat(
         self,
-        messages: Messages,
+        messages: str | Messages,
         *,
+        format: OutputFormat[Parsed] = None,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[ChatOptions],
-    ) -> AsyncStream:
+        **options: Unpack[UnformattedChatOptions],
+    ) -> AsyncStream[Parsed]:
         """See `Worker.chat`."""
-        return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
+        wire_format, output = split_format(format)
+        command = chat_command(messages, options, wire_format)
+        return AsyncStream(self._connection_for(command), command, timeout, on_progress, output)
 
     def generate(
         self,
         prompt: str | list[int],
         *,
+        format: OutputFormat[Parsed] = None,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[PromptOptions],
-    ) -> AsyncStream:
+        **options: Unpack[UnformattedPromptOptions],
+    ) -> AsyncStream[Parsed]:
         """See `Worker.generate`."""
-        return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
+        wire_format, output = split_format(format)
+        command = generate_command(prompt, options, wire_format)
+        return AsyncStream(self._connection_for(command), command, timeout, on_progress, output)
 
     async def tokenize(
         self,

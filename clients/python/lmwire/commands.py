@@ -5,19 +5,20 @@ from typing import Any
 
 import msgspec
 
-from lmwire_protocol import Chat, Embed, Generate, Load, Media, Speak, Tokenize, Transcribe
+from lmwire_protocol import Chat, Embed, Format, Generate, Load, Media, Speak, Tokenize, Transcribe
 
 from .options import (
-    ChatOptions,
     EmbedOptions,
+    FormatDict,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
-    PromptOptions,
     SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
+    UnformattedChatOptions,
+    UnformattedPromptOptions,
 )
 
 
@@ -26,14 +27,20 @@ def load_command(path: str, options: LoadOptions) -> Load:
     return Load(path=path, **options)
 
 
-def generate_command(prompt: str | list[int], options: PromptOptions) -> Generate:
+def generate_command(
+    prompt: str | list[int], options: UnformattedPromptOptions, format: Format | FormatDict | None = None
+) -> Generate:
     """Return the command that continues a prompt; `Worker.generate` has the arguments."""
-    return Generate(prompt=prompt, **_plain(options))
+    return Generate(prompt=prompt, format=_plain(format), **_plain(options))
 
 
-def chat_command(messages: Messages, options: ChatOptions) -> Chat:
+def chat_command(
+    messages: str | Messages, options: UnformattedChatOptions, format: Format | FormatDict | None = None
+) -> Chat:
     """Return the command that answers a conversation; `Worker.chat` has the arguments."""
-    return Chat(messages=_plain([*messages]), **_plain(options))
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    return Chat(messages=_plain([*messages]), format=_plain(format), **_plain(options))
 
 
 def tokenize_command(

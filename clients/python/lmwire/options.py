@@ -143,8 +143,8 @@ class LoadOptions(TypedDict, total=False):
     generation_config: bool
 
 
-class GenerateOptions(TypedDict, total=False):
-    """Options that `generate` and `chat` share; see `lmwire_protocol.Generation`."""
+class UnformattedOptions(TypedDict, total=False):
+    """Options that `generate` and `chat` share, without `format`; see `lmwire_protocol.Generation`."""
 
     max_tokens: int
     min_tokens: int
@@ -166,18 +166,27 @@ class GenerateOptions(TypedDict, total=False):
     logprobs: bool
     top_logprobs: int
     n: int
-    format: Format | FormatDict
     truncate: Literal["none", "left", "middle"]
     cache: Literal["on", "off", "pin"]
     timeout_ms: int
 
 
-class PromptOptions(GenerateOptions, total=False):
-    """Options of `generate`; see `lmwire_protocol.Generate`."""
+class GenerateOptions(UnformattedOptions, total=False):
+    """Options that `generate` and `chat` share; see `lmwire_protocol.Generation`."""
+
+    format: Format | FormatDict
+
+
+class UnformattedPromptOptions(UnformattedOptions, total=False):
+    """Options of `generate` without `format`."""
 
     suffix: str
     context_files: Sequence[ContextFile | ContextFileDict]
     prompt_logprobs: bool
+
+
+class PromptOptions(UnformattedPromptOptions, GenerateOptions, total=False):
+    """Options of `generate`; see `lmwire_protocol.Generate`."""
 
 
 class TemplateOptions(TypedDict, total=False):
@@ -192,13 +201,17 @@ class TemplateOptions(TypedDict, total=False):
     reasoning: Literal["auto", "on", "off"]
 
 
-class ChatOptions(GenerateOptions, TemplateOptions, total=False):
-    """Options of `chat`; see `lmwire_protocol.Chat`."""
+class UnformattedChatOptions(UnformattedOptions, TemplateOptions, total=False):
+    """Options of `chat` without `format`."""
 
     tool_choice: Literal["auto", "none", "required"] | NamedTool | NamedToolDict
     parallel_tool_calls: bool
     reasoning_budget: int
     strict_media: bool
+
+
+class ChatOptions(UnformattedChatOptions, GenerateOptions, total=False):
+    """Options of `chat`; see `lmwire_protocol.Chat`."""
 
 
 class EmbedOptions(TypedDict, total=False):

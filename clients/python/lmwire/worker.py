@@ -21,17 +21,18 @@ from .commands import (
 )
 from .errors import WorkerLost
 from .options import (
-    ChatOptions,
     EmbedOptions,
     Inputs,
     LoadOptions,
     MediaDict,
     Messages,
-    PromptOptions,
     SpeakOptions,
     TemplateOptions,
     TranscribeOptions,
+    UnformattedChatOptions,
+    UnformattedPromptOptions,
 )
+from .output_types import OutputFormat, Parsed, split_format
 from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
 from .responses.stream import ResponseStream, Speech, Stream, Transcript
@@ -99,39 +100,47 @@ class Worker(BaseWorker):
 
     def chat(
         self,
-        messages: Messages,
+        messages: str | Messages,
         *,
+        format: OutputFormat[Parsed] = None,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[ChatOptions],
-    ) -> Stream:
+        **options: Unpack[UnformattedChatOptions],
+    ) -> Stream[Parsed]:
         """Start an answer to a conversation.
 
         Args:
-            messages: The conversation.
+            messages: The conversation. A string is one message of the user.
+            format: Structure of the answer: a type that `answer.parsed` then has, or a format of the protocol.
             on_progress: Called with each progress event.
             timeout: Longest time, in seconds.
             **options: The other fields of `chat`.
         """
-        return self.stream(chat_command(messages, options), on_progress=on_progress, timeout=timeout)
+        wire_format, output = split_format(format)
+        command = chat_command(messages, options, wire_format)
+        return Stream(self._connection_for(command), command, timeout, on_progress, output)
 
     def generate(
         self,
         prompt: str | list[int],
         *,
+        format: OutputFormat[Parsed] = None,
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
-        **options: Unpack[PromptOptions],
-    ) -> Stream:
+        **options: Unpack[UnformattedPromptOptions],
+    ) -> Stream[Parsed]:
         """Start a continuation of a prompt.
 
         Args:
             prompt: Text, or token ids.
+            format: As in `chat`.
             on_progress: Called with each progress event.
             timeout: Longest time, in seconds.
             **options: The other fields of `generate`.
         """
-        return self.stream(generate_command(prompt, options), on_progress=on_progress, timeout=timeout)
+        wire_format, output = split_format(format)
+        command = generate_command(prompt, options, wire_format)
+        return Stream(self._connection_for(command), command, timeout, on_progress, output)
 
     def tokenize(
         self,

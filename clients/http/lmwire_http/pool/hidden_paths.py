@@ -64,4 +64,4 @@ class PathRedactor:
         except RequestFailed as error:
             any_path = loaded is None or error.code in _FAULTS_OF_SERVER
             message = self.redact(error.event.error, any_path=any_path)
-            raise RequestFailed(msgspec.structs.replace(error.event, error=message)) from error
+            raise type(error)(msgspec.structs.replace(error.event, error=message)) from error

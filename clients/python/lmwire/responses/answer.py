@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, cast
 
 import msgspec
 
 from lmwire_protocol import events
 
-from ..errors import LmwireError
+from ..errors import InvalidAnswer, LmwireError
 from ..options import MessageDict
+from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 
 
@@ -28,7 +29,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Generic[Parsed]):
     """One whole answer."""
 
     text: str
@@ -46,6 +47,19 @@ class Answer:
     """One for each of `token_ids`, if the request asked for them."""
     prompt_logprobs: list[events.Logprob] = field(default_factory=list[events.Logprob])
     """One for each token of the prompt, in the first answer of a request that asked for them."""
+    value: Parsed | InvalidAnswer | None = field(default=None, repr=False)
+    """The value of `parsed`, or the error that it raises."""
+
+    @property
+    def parsed(self) -> Parsed:
+        """Return the answer as a value of the type that `format` names, or None if it names none.
+
+        Raises:
+            InvalidAnswer: The answer was cut off, or the type refuses its content.
+        """
+        if isinstance(self.value, InvalidAnswer):
+            raise self.value
+        return cast("Parsed", self.value)
 
     @property
     def message(self) -> MessageDict:
@@ -63,35 +77,45 @@ class Answer:
         return message
 
 
-def assemble_answers(deltas: Sequence[TokenDelta | ToolCallDelta], result: events.ResultDone) -> list[Answer]:
+def assemble_answers(
+    deltas: Sequence[TokenDelta | ToolCallDelta],
+    result: events.ResultDone,
+    output: OutputType[Parsed] | None = None,
+) -> list[Answer[Parsed]]:
     """Assemble the answers of a request that has ended, in the order of their choices.
 
     Args:
         deltas: All deltas of the request.
         result: Its `done`.
+        output: The type that answers are parsed as.
     """
     return [
-        assemble_answer([delta for delta in deltas if delta.choice == choice], end.finish_reason, end.stop)
+        assemble_answer([delta for delta in deltas if delta.choice == choice], end.finish_reason, end.stop, output)
         for choice, end in enumerate(result.choices or [result])
     ]
 
 
 def assemble_answer(
-    deltas: Sequence[TokenDelta | ToolCallDelta], finish_reason: str, stop: str | None = None
-) -> Answer:
+    deltas: Sequence[TokenDelta | ToolCallDelta],
+    finish_reason: str,
+    stop: str | None = None,
+    output: OutputType[Parsed] | None = None,
+) -> Answer[Parsed]:
     """Assemble one answer.
 
     Args:
         deltas: The deltas of one choice.
         finish_reason: The reason why it ended.
         stop: The stop string that ended it.
+        output: The type that it is parsed as.
 
     Raises:
         LmwireError: The arguments of a complete call are not a JSON object.
     """
     texts = [delta for delta in deltas if isinstance(delta, TokenDelta)]
+    text = "".join(delta.text for delta in texts)
     return Answer(
-        text="".join(delta.text for delta in texts),
+        text=text,
         reasoning="".join(delta.reasoning for delta in texts),
         tool_calls=_assemble_calls(delta for delta in deltas if isinstance(delta, ToolCallDelta)),
         finish_reason=finish_reason,
@@ -99,6 +123,7 @@ def assemble_answer(
         token_ids=[token_id for delta in texts for token_id in delta.token_ids],
         logprobs=[logprob for delta in texts for logprob in delta.logprobs or ()],
         prompt_logprobs=[logprob for delta in texts for logprob in delta.prompt_logprobs or ()],
+        value=output.parse(text, finish_reason) if output else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeVar
 from lmwire_protocol import Command, events
 
 from ..deprecation import RenamedAttribute
+from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
 from .answer import Answer, assemble_answers
@@ -87,21 +88,32 @@ class AsyncResponseStream(PendingRequest[Result], Generic[Item, Result]):
             raise self._fail_by_timeout() from None
 
 
-class AsyncStream(AsyncResponseStream[TokenDelta | ToolCallDelta, events.ResultDone]):
+class AsyncStream(AsyncResponseStream[TokenDelta | ToolCallDelta, events.ResultDone], Generic[Parsed]):
     """A `Stream` for one task at a time. Cancelling the task in an `async with` block cancels the request."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        command: Command,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+        output: OutputType[Parsed] | None = None,
+    ) -> None:
+        self._output = output
+        super().__init__(connection, command, timeout, on_progress)
 
     async def text(self) -> str:
         """See `Stream.text`."""
         async with self:
             return "".join([delta.text async for delta in self if delta.choice == 0])
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Answer[Parsed]:
         """See `Stream.answer`."""
         return (await self.answers())[0]
 
-    async def answers(self) -> list[Answer]:
+    async def answers(self) -> list[Answer[Parsed]]:
         """See `Stream.answers`."""
-        return assemble_answers(await self.collect(), self.result)
+        return assemble_answers(await self.collect(), self.result, self._output)
 
 
 class AsyncTranscript(AsyncResponseStream[events.Segment, events.TranscribeDone]):

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from lmwire_protocol import Cancel, Command, events
 
-from ..errors import LmwireError, RequestFailed, RequestTimeout, WorkerLost
+from ..errors import LmwireError, RequestTimeout, WorkerLost, request_failed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery, ResponseQueue
 
@@ -95,7 +95,7 @@ class PendingRequest(Generic[Result]):
         if isinstance(last, events.Done):
             self._done = last
         elif isinstance(last, events.Error):
-            self._failure = RequestFailed(last)
+            self._failure = request_failed(last)
         self._received += [event for event in delivery if type(event) in _COLLECTED]
         if self._on_progress:
             for event in delivery:

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeVar
 from lmwire_protocol import Command, events
 
 from ..deprecation import RenamedAttribute
+from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
 from .answer import Answer, assemble_answers
@@ -101,24 +102,42 @@ class ResponseStream(PendingRequest[Result], Generic[Item, Result]):
             raise self._fail_by_timeout() from None
 
 
-class Stream(ResponseStream[TokenDelta | ToolCallDelta, events.ResultDone]):
+class Stream(ResponseStream[TokenDelta | ToolCallDelta, events.ResultDone], Generic[Parsed]):
     """An answer as it is generated: iterate over its deltas, on one thread at a time.
 
     Exiting the `with` block early cancels the request. The stream keeps all deltas, read or not, without a bound.
+
+    Args:
+        connection: The connection to send the command on.
+        command: The command.
+        timeout: Longest time of the whole request, in seconds. None means no limit.
+        on_progress: Called with each progress event.
+        output: The type that answers are parsed as.
     """
+
+    def __init__(
+        self,
+        connection: Connection,
+        command: Command,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+        output: OutputType[Parsed] | None = None,
+    ) -> None:
+        self._output = output
+        super().__init__(connection, command, timeout, on_progress)
 
     def text(self) -> str:
         """Wait for the end, and return the unread text of the first answer, without its reasoning."""
         with self:
             return "".join(delta.text for delta in self if delta.choice == 0)
 
-    def answer(self) -> Answer:
+    def answer(self) -> Answer[Parsed]:
         """Wait for the end, and return the whole answer, or the first of several. Includes deltas that were read."""
         return self.answers()[0]
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[Answer[Parsed]]:
         """Wait for the end, and return the whole answers of all `n` choices. Includes deltas that were read."""
-        return assemble_answers(self.collect(), self.result)
+        return assemble_answers(self.collect(), self.result, self._output)
 
 
 class Transcript(ResponseStream[events.Segment, events.TranscribeDone]):

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from lmwire_protocol import Command, Quit, events
 
-from ..errors import LmwireError, WorkerExited, WorkerLost
+from ..errors import LmwireError, WorkerClosed, WorkerExited, WorkerLost
 from ..protocol.session import ClientSession, Event
 from .output_reader import OutputReader
 from .process import Process
@@ -90,6 +90,7 @@ class Connection:
         self._queues: dict[str, ResponseQueue] = {}
         self._end_callbacks: dict[str, _EndCallback] = {}
         self._lost: WorkerLost | None = None
+        self._quit_sent = False
         self._lock = threading.Lock()
         with self._lock:  # the callbacks wait until `_process` is set
             self._process = Process(
@@ -131,6 +132,7 @@ class Connection:
             if self._lost:
                 raise copy(self._lost)  # a copy for each caller, since raising sets its traceback
             id, line = self._session.send(command)
+            self._quit_sent = self._quit_sent or isinstance(command, Quit)
             if queue is not None:
                 self._queues[id] = queue
                 self._coalescer.add_request(id)
@@ -232,7 +234,8 @@ class Connection:
         self._receive(b"")
         with self._lock:
             lost = self._lost or self._session.violation or WorkerExited(returncode, self._process.stderr_tail)
-            self._lost = lost
+            # A request in flight fails with the cause. A later one is a mistake of the program, which has sent `quit`.
+            self._lost = WorkerClosed(returncode, self._process.stderr_tail) if self._quit_sent else lost
             self._session.finish()
             waiting = self._remove_all_requests()
         self._deliver([(queue, copy(lost)) for queue in waiting])
