@@ -100,6 +100,11 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--json": f"{_HOST_KIT}::test_the_command_reports_and_exits_with_0_or_1",
         "--timeout": "cli/test_options.py::test_a_kit_waits_for_its_timeout",
     },
+    "bundle": {
+        "FOLDER": "bundle/test_building.py::test_what_exists_is_not_overwritten",
+        "--extra": "bundle/test_building.py::test_an_extra_that_does_not_exist_is_refused_before_anything_is_built",
+        "--check": "bundle/test_manifest.py::test_each_difference_is_named",
+    },
     "launch": {
         "AGENT": f"{_LAUNCH}::test_an_agent_uses_a_server_that_is_started_for_it",
         "--model": f"{_LAUNCH}::test_a_model_is_chosen_by_name_and_needs_one_among_several",

@@ -1,4 +1,4 @@
-"""The `lmwire` command: worker, mock, serve, chat, launch, models, bench, schema, conformance."""
+"""The `lmwire` command: worker, mock, serve, chat, launch, models, bundle, bench, schema, conformance."""
 
 import sys
 

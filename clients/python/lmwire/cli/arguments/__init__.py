@@ -13,6 +13,7 @@ import lmwire_protocol
 
 from ..option_sources import ConfigFile, InvalidConfigFile, read_config_file
 from .bench import add_bench
+from .bundle import add_bundle
 from .chat import add_chat
 from .commands import check_tables, find_command, subcommands_of
 from .config import add_config
@@ -85,6 +86,7 @@ def make_parser() -> Parser:
     add_launch(subcommands)
     _add_models(subcommands)
     add_bench(subcommands)
+    add_bundle(subcommands)
     _add_schema(subcommands)
     add_config(subcommands)
     add_conformance(subcommands)

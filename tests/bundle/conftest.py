@@ -1,0 +1,19 @@
+"""One bundle for all tests of this folder."""
+
+from pathlib import Path
+
+import pytest
+
+from support.bundles.built import built_bundle, linked_copy
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle that was moved to a path with spaces and with letters of many scripts."""
+    return linked_copy(built_bundle(), tmp_path_factory.mktemp("bundle") / "Größe, 空 白" / "lmwire")
+
+
+@pytest.fixture
+def command(bundle: Path) -> list[str]:
+    """Return the start of a command that runs the bundle with an empty environment."""
+    return ["/usr/bin/env", "-i", "PATH=", str(bundle / "lmwire")]
