@@ -78,7 +78,7 @@ def _assemble(work: Path, extras: list[str], distributions: list[Distribution]) 
 
 
 def _amount(files: "Sequence[File]") -> str:
-    return f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB"
+    return f"{len(files)} files, {sum(file.size or 0 for file in files) / 1e6:.0f} MB"
 
 
 def _report(sentence: str) -> None:

@@ -37,12 +37,12 @@ class File(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     path: str
     """The path below the bundle's folder, with slashes."""
-    size: int = 0
-    """Size in bytes."""
-    sha256: str = ""
+    size: int | None = None
+    """Size in bytes. A link has none, and no digest."""
+    sha256: str | None = None
     executable: bool = False
-    link: str = ""
-    """Where a link leads. It has no size and no digest."""
+    link: str | None = None
+    """Where a link leads."""
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
