@@ -1,4 +1,4 @@
-"""What `lmwire bundle` refuses, and what it chooses."""
+"""`lmwire bundle` chooses packages, and refuses what it cannot build."""
 
 import sys
 from importlib import metadata

@@ -91,7 +91,7 @@ def test_the_template_is_rendered_by_the_bundles_own_program(worker: Worker, bun
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_library_of_this_machine_is_loaded_but_the_systems(worker: Worker, bundle: Path) -> None:
-    """What a process has mapped comes from the bundle or belongs to the C and C++ libraries, which every Linux has."""
+    """All other mapped files are the C and C++ libraries, which every Linux has."""
     for process in (worker.pid, *_children(worker.pid)):
         mapped = {line.split(maxsplit=5)[5].strip() for line in _lines(f"/proc/{process}/maps") if line.count("/")}
         foreign = {Path(path).name.partition(".so")[0] for path in mapped if not path.startswith(str(bundle))}

@@ -42,7 +42,7 @@ def _build(folder: Path, extras: list[str]) -> int:
     distributions = required_distributions(extras)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # What fails leaves nothing behind: the folder gets its name once it is whole.
+        # The folder gets its name once it is whole, so that a failure leaves nothing.
         with tempfile.TemporaryDirectory(prefix=".lmwire-bundle-", dir=folder.parent) as work:
             built = _assemble(Path(work), extras, distributions)
             built.rename(folder)

@@ -18,7 +18,7 @@ _CERTIFICATES: Final = (
     "/etc/ssl/ca-bundle.pem",  # SUSE
     "/etc/ssl/cert.pem",  # macOS, Alpine
 )
-"""Where systems keep the certificates that they trust. OpenSSL knows only the place on the machine that built it."""
+"""Files of the certificates that a system trusts. OpenSSL knows only the place on the machine that built it."""
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str | None = None
     executable: bool = False
     link: str | None = None
-    """Where a link leads."""
+    """Target of a link."""
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bundle consists of. It contains no time, and lists are sorted."""
+    """Contents of a bundle. No field is a time, and lists are sorted."""
 
     lmwire: str
     """lmwire's version."""

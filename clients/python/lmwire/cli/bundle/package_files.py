@@ -20,7 +20,7 @@ _SKIPPED_METADATA: Final = frozenset({"direct_url.json", "INSTALLER", "REQUESTED
 """Files about the installation on this machine."""
 _NEED_TORCH: Final = tuple(f"transformers/models/*/{start}_*.py" for start in ("modeling", "modular", "convert"))
 _NEEDED_ANYWAY: Final = "transformers/models/auto/*"
-"""Of transformers, files that need PyTorch are left out: no bundle has it, and they are two fifths of transformers."""
+"""Files of transformers that import without PyTorch. The others are left out: they are two fifths of transformers."""
 
 
 def copy_packages(distributions: list[Distribution], folder: Path) -> None:
