@@ -10,8 +10,8 @@ from rich.console import Console
 from lmwire import ToolCall
 from lmwire.cli.chat.markdown_display import MarkdownDisplay, split_blocks
 from lmwire.cli.chat.plain_display import PlainDisplay, TerminalDisplay
-from lmwire.cli.chat.progress import format_progress
-from lmwire.cli.chat.terminal_text import NewlineTrimmer, format_call
+from lmwire.cli.progress import format_progress
+from lmwire.cli.terminal_text import NewlineTrimmer, format_call
 
 ANSWER = (
     "# Pipes\n\nA pipe has **two** ends:\n\n1. one\n\n2. two\n\n```python\nprint('\\n\\n# no heading')\n```\n\nDone.\n"

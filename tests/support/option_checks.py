@@ -71,6 +71,14 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "COMMAND": "cli/test_config.py::test_each_value_is_shown_with_its_source",
         "--json": "cli/test_config.py::test_each_value_is_shown_with_its_source",
     },
+    "pull": {
+        "MODEL": "cli/test_pull.py::test_a_model_is_downloaded_and_its_folder_printed",
+        "--revision": "cli/test_pull.py::test_a_revision_is_downloaded_beside_the_main_one",
+    },
+    "rm": {
+        "MODEL": "cli/test_rm.py::test_a_model_is_removed_with_all_it_has",
+        "--yes": "cli/test_rm.py::test_without_a_terminal_it_removes_only_what_yes_confirms",
+    },
     "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
     **{
         f"bench {benchmark}": {

@@ -26,9 +26,16 @@ class Hub(ThreadingHTTPServer):
         self.requests: list[str] = []
         self.refusal: tuple[int, str] | None = None
         """A status and a reason to refuse everything with."""
+        self.refusal_code: str | None = None
+        """The hub's own name of the refusal, such as GatedRepo."""
+        self.revisions = {"main", "v2", COMMIT}
         self.stall: str | None = None
         """A file whose second half is sent only when `go_on` is set."""
         self.go_on = threading.Event()
+        self.half_sent = threading.Event()
+        """Set once the first half of `stall` has been sent."""
+        self.ranges: list[str] = []
+        """The ranges that requests for files ask for."""
 
     @property
     def url(self) -> str:
@@ -68,7 +75,11 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         if hub.refusal is not None:
             status, reason = hub.refusal
-            self._send(status, b"", {"X-Error-Message": reason}, with_body)
+            code = {"X-Error-Code": hub.refusal_code} if hub.refusal_code else {}
+            self._send(status, b"", {"X-Error-Message": reason, **code}, with_body)
+        elif "/revision/" in path and path.rsplit("/", 1)[1] not in hub.revisions:
+            headers = {"X-Error-Code": "RevisionNotFound", "X-Error-Message": "Invalid rev id"}
+            self._send(404, b"", headers, with_body)
         elif path.startswith(f"/{hub.name}/resolve/{COMMIT}/"):
             self._send_file(hub.folder / path.rsplit("/", 1)[1], with_body)
         elif path.startswith(f"/api/models/{hub.name}/tree/"):
@@ -89,8 +100,14 @@ class _Handler(BaseHTTPRequestHandler):
             half = len(body) // 2
             self._send(200, body[:half], headers | {"Content-Length": str(len(body))}, with_body)
             self.wfile.flush()
+            self.hub.half_sent.set()
             if self.hub.go_on.wait(SECONDS):
                 self.wfile.write(body[half:])
+        elif with_body and (wanted := self.headers.get("Range")):
+            self.hub.ranges.append(wanted)
+            start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+            self._send(206, body[start:], headers, with_body)
         else:
             self._send(200, body, headers, with_body)
 

@@ -16,6 +16,7 @@ from ..generation.disk_cache_options import DiskCacheOptions
 from ..media import MediaPolicy
 from ..process.exits import on_exit
 from ..process.memory_pressure import MemoryPressure
+from ..process.run_files import RunFile
 
 if TYPE_CHECKING:
     from ..generation.loader import TextModelLoader
@@ -47,6 +48,8 @@ class MlxModelLoader:
         owns_process: bool = False,
     ) -> None:
         self._owns_process = owns_process
+        self._run_file = RunFile()
+        on_exit(self._run_file.remove)
         self._memory_limit = memory_limit
         self._media = media or MediaPolicy()
         self._disk = disk
@@ -91,7 +94,10 @@ class MlxModelLoader:
         if self._missing is not None:
             raise RequestError("unsupported", self._missing)
         try:
-            return self._open(request, report, release_current_model)
+            runner = self._open(request, report, release_current_model)
+            if self._owns_process:
+                self._run_file.record(str(request.path), runner.model.path)
+            return runner
         except (RequestError, LoadCancelled) as error:
             failure = error
         except Exception as error:  # a model's code may raise anything, and the worker goes on

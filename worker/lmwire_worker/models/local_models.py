@@ -22,7 +22,7 @@ from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
 from .aliases import ALIASES
 from .config_check import understanding_part
-from .hub_cache import cached_repositories, find_snapshot_folder
+from .hub.cache import cached_repositories, find_snapshot_folder
 from .load_estimate import estimate_load_bytes
 from .model_files import walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX

@@ -43,7 +43,7 @@ def _find_problem(name: str) -> RequestError | None:
     hub_id = ALIASES.get(name.lower(), name)
     if not HUB_ID.fullmatch(hub_id):
         return RequestError("model_not_found", f"{name[:200]!r} is not a hub id as owner/name, an alias or a folder")
-    from .hub import explain_absence
+    from .hub.snapshot import explain_absence
 
     return explain_absence(hub_id)
 

@@ -13,7 +13,7 @@ from lmwire_protocol.model_names import NameIndex, ambiguous_name
 from ..engine.interface import Report
 from .aliases import ALIASES
 from .folder_check import check_files
-from .hub_cache import cached_repositories, find_snapshot_folder
+from .hub.cache import cached_repositories, find_snapshot_folder
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
@@ -63,10 +63,10 @@ def find_folder(
 
 def _named(name: str, report: Report, validate: Callable[[Path], dict[str, Any]], trust_remote_code: bool) -> Path:
     try:
-        hub_id = _hub_id(ALIASES.get(name.lower(), name), validate)
+        hub_id = hub_id_of(name, validate)
         if not HUB_ID.fullmatch(hub_id):
             raise _unknown(name)
-        from .hub import find_snapshot
+        from .hub.snapshot import find_snapshot
 
         return find_snapshot(hub_id, report, validate, trust_remote_code=trust_remote_code)
     except RequestError as error:
@@ -75,12 +75,17 @@ def _named(name: str, report: Report, validate: Callable[[Path], dict[str, Any]]
         raise
 
 
-def _hub_id(name: str, validate: Callable[[Path], dict[str, Any]]) -> str:
-    """Return the hub id of the model on this machine that a name fits; the name itself if it fits none.
+def hub_id_of(name: str, validate: Callable[[Path], dict[str, Any]] = check_files) -> str:
+    """Return the hub id of an alias, or of the model on this machine that a name fits; the name itself if neither.
+
+    Args:
+        name: As a host writes it.
+        validate: Returns the config.json of a snapshot, or raises RequestError if files are missing or damaged.
 
     Raises:
         RequestError: model_not_found, if it fits several whole models.
     """
+    name = ALIASES.get(name.lower(), name)
     repositories = cached_repositories()
     index: NameIndex[str] = NameIndex()
     for hub_id in sorted(repositories):

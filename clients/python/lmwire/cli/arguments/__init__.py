@@ -19,6 +19,7 @@ from .commands import check_tables, find_command, subcommands_of
 from .config import add_config
 from .conformance import add_conformance
 from .launch import add_launch, split_agent_arguments
+from .model_files import add_pull, add_rm
 from .parser import USAGE, Parser, Subcommands, run_later
 
 __all__ = ["Parser", "load_config", "make_parser", "parse"]
@@ -85,6 +86,8 @@ def make_parser() -> Parser:
     add_chat(subcommands)
     add_launch(subcommands)
     _add_models(subcommands)
+    add_pull(subcommands)
+    add_rm(subcommands)
     add_bench(subcommands)
     add_bundle(subcommands)
     _add_schema(subcommands)

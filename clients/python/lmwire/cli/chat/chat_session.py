@@ -10,9 +10,9 @@ from lmwire.options import MediaPartDict
 from lmwire.responses.answer import assemble_answer
 from lmwire_protocol.events import Progress, ResultDone
 
+from ..progress import StageProgress, show_progress
 from .display import choose_display
 from .plain_display import PlainDisplay
-from .progress import LoadProgress
 
 
 class Stopped(Exception):
@@ -67,7 +67,7 @@ class ChatSession:
             model: A folder, a hub id or an alias.
             options: The other fields of the load.
         """
-        with LoadProgress() as progress:
+        with show_progress() as progress:
             self._runner.run(self._load(model, options, progress))
 
     def send_prompt(self, prompt: str) -> ChatReply:
@@ -111,7 +111,7 @@ class ChatSession:
         self._messages = [*self._system]
         self._attachments = []
 
-    async def _load(self, model: str, options: dict[str, Any], progress: LoadProgress) -> None:
+    async def _load(self, model: str, options: dict[str, Any], progress: StageProgress) -> None:
         def show(event: Progress) -> None:
             progress.show(event.stage, event.current, event.total, event.unit)
 

@@ -9,9 +9,9 @@ from typing import Final
 import lmwire
 from lmwire_protocol.events import ResultDone
 
+from ..terminal_text import dim, strip_controls
 from .chat_session import ChatSession, Stopped
 from .keyboard import echo_off
-from .terminal_text import dim, strip_controls
 
 _PROMPT: Final = "> "
 _HELP: Final = """\

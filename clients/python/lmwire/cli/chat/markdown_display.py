@@ -18,8 +18,8 @@ from rich.text import Text
 
 import lmwire
 
+from ..terminal_text import NewlineTrimmer, format_call, strip_controls
 from .plain_display import PlainDisplay
-from .terminal_text import NewlineTrimmer, format_call, strip_controls
 
 _parse = MarkdownIt().enable("table").parse
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import lmwire
 
-from .terminal_text import NewlineTrimmer, dim, format_call, strip_controls
+from ..terminal_text import NewlineTrimmer, dim, format_call, strip_controls
 
 
 class PlainDisplay(AbstractContextManager["PlainDisplay"]):

@@ -6,7 +6,7 @@ from typing import Final
 
 from huggingface_hub import constants
 
-from .model_files import read_file
+from ..model_files import read_file
 
 MAX_REF_BYTES: Final = 1_000
 """Maximum size of the file that names a snapshot."""

@@ -1,6 +1,7 @@
 """Text for a terminal: control characters removed, dimmed, trimmed."""
 
 import json
+import os
 from typing import Final
 
 import lmwire
@@ -15,8 +16,8 @@ def strip_controls(text: str) -> str:
 
 
 def dim(text: str) -> str:
-    """Return the text in the terminal's fainter style."""
-    return f"\x1b[2m{text}\x1b[0m"
+    """Return the text in the terminal's fainter style, if it has one."""
+    return text if os.environ.get("TERM") == "dumb" else f"\x1b[2m{text}\x1b[0m"
 
 
 def format_call(call: lmwire.ToolCall) -> str:

@@ -1,0 +1,176 @@
+"""`lmwire pull` from a hub on this machine."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import mlx.core as mx
+import pytest
+from huggingface_hub import constants
+
+from lmwire.cli import arguments
+from lmwire.cli.errors import run_and_report
+from lmwire_worker.models.hub import resumable
+from lmwire_worker.models.hub.plan import PARTIAL_SUFFIX
+from random_model import write_model
+from support.models.fake_hub import COMMIT, Hub, running
+from support.process.lmwire_command import Terminal
+
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def module_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    folder = write_model(tmp_path_factory.mktemp("hub") / "served")
+    mx.save_safetensors(str(folder / "model-2.safetensors"), {"ballast": mx.zeros(resumable.MIN_BYTES // 2)})
+    with running(Hub(folder)) as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """One whose model is not in the cache. The hub's library reads the environment only when it is imported."""
+    module_hub.name = f"owner/{uuid4().hex}"
+    module_hub.requests.clear()
+    module_hub.ranges.clear()
+    monkeypatch.setattr(constants, "ENDPOINT", module_hub.url)
+    template = module_hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    yield module_hub
+    module_hub.refusal = module_hub.refusal_code = module_hub.stall = None
+
+
+class Pulled(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def pull(capsys: pytest.CaptureFixture[str]):
+    def run(*words: str) -> Pulled:
+        parsed = arguments.parse(["pull", *words])
+        code = run_and_report(parsed.run, parsed)
+        return Pulled(code, *capsys.readouterr())
+
+    return run
+
+
+def requested(hub: Hub) -> list[str]:
+    """Return the names of the files that were fetched."""
+    return [name.rsplit("/", 1)[1] for name in hub.requests if name.startswith("GET") and "/resolve/" in name]
+
+
+def test_a_model_is_downloaded_and_its_folder_printed(hub: Hub, pull) -> None:
+    pulled = pull(hub.name)
+    folder = Path(pulled.out.strip())
+    assert pulled.code == 0, pulled.err
+    assert {file.name for file in folder.iterdir()} == {file.name for file in hub.folder.iterdir()}
+    assert (folder / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+    first, *_, last = pulled.err.splitlines()
+    assert first.startswith(f"lmwire: {hub.name}: ") and "to download" in first and " free in " in first
+    assert last.startswith("lmwire: Downloading: ")
+
+
+def test_a_model_that_is_here_is_not_downloaded_again(hub: Hub, pull) -> None:
+    first = pull(hub.name)
+    hub.requests.clear()
+    again = pull(hub.name)
+    assert (again.code, again.out) == (0, first.out)
+    assert "all of them here" in again.err
+    assert requested(hub) == []
+
+
+def test_an_alias_names_its_model(hub: Hub, pull) -> None:
+    hub.name = "mlx-community/SmolLM2-135M-Instruct"
+    assert "models--mlx-community--SmolLM2-135M-Instruct" in pull("smollm2-135m").out
+
+
+def test_a_revision_is_downloaded_beside_the_main_one(hub: Hub, pull, tmp_path: Path) -> None:
+    assert pull(hub.name, "--revision", "v2").code == 0
+    refs = next((tmp_path / "cache").glob("models--*")) / "refs"
+    assert [(ref.name, ref.read_text()) for ref in refs.iterdir()] == [("v2", COMMIT)]
+    unknown = pull(hub.name, "--revision", "v3")
+    assert unknown.code == 1
+    assert f"{hub.url}/{hub.name} lists its branches and tags" in unknown.err
+
+
+def test_a_download_that_was_cut_goes_on_where_it_ended(hub: Hub, pull, tmp_path: Path) -> None:
+    blobs = tmp_path / "cache" / f"models--{hub.name.replace('/', '--')}" / "blobs"
+    blobs.mkdir(parents=True)
+    whole = (hub.folder / "model-2.safetensors").read_bytes()
+    pull(hub.name)
+    (blob,) = [blob for blob in blobs.iterdir() if blob.stat().st_size == len(whole)]
+    blob.rename(blob.with_name(blob.name + PARTIAL_SUFFIX)).open("r+b").truncate(len(whole) // 2)
+    hub.requests.clear()
+    resumed = pull(hub.name)
+    assert resumed.code == 0
+    assert f"({len(whole) // 2 / 1e6:.1f} MB of it has arrived)" in resumed.err
+    assert (requested(hub), hub.ranges) == (["model-2.safetensors"], [f"bytes={len(whole) // 2}-"])
+    assert (Path(resumed.out.strip()) / "model-2.safetensors").read_bytes() == whole
+    assert not list(blobs.glob(f"*{PARTIAL_SUFFIX}"))
+
+
+def test_a_model_that_does_not_fit_on_the_disk_is_refused_before_the_first_file(
+    hub: Hub, pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
+    refused = pull(hub.name)
+    assert (refused.code, refused.out) == (1, "")
+    assert "1.0 MB free; free some space (`lmwire rm` removes a model)" in refused.err
+    assert requested(hub) == []
+
+
+def test_a_model_without_weights_for_mlx_is_refused_before_the_first_file(
+    hub: Hub, pull, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gguf"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.gguf").write_text("GGUF")
+    monkeypatch.setattr(hub, "folder", folder)
+    assert "has no .safetensors files, the weights that MLX reads" in pull(hub.name).err
+    assert requested(hub) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (401, "RepoNotFound", "check the name, and HF_TOKEN for a private or gated model"),
+        (403, "GatedRepo", "accept its terms at {hub.url}/{hub.name}, and set HF_TOKEN"),
+        (404, "RepoNotFound", "check the name"),
+        (503, None, "the hub failed (HTTP 503)"),
+    ],
+)
+def test_a_refusal_of_the_hub_comes_with_its_remedy(hub: Hub, pull, status: int, code: str | None, remedy: str) -> None:
+    hub.refusal, hub.refusal_code = (status, "No"), code
+    refused = pull(hub.name)
+    assert (refused.code, refused.out) == (1, "")
+    assert remedy.format(hub=hub) in refused.err
+
+
+@pytest.mark.parametrize("name", ["./folder", "builtin:tiny", "nonesuch"])
+def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
+    refused = pull(name)
+    assert refused.code == 1
+    assert f"{name!r} is not a model of the hub; give owner/name, or an alias" in refused.err
+    assert hub.requests == []
+
+
+def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:
+    hub.stall = "model-2.safetensors"
+    settings = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
+    with Terminal("pull", hub.name, **settings) as terminal:
+        terminal.read_until("Downloading")
+        hub.half_sent.wait()
+        terminal.type("\x03")
+        terminal.read_until("goes on from here")
+        assert terminal.wait() == 130
+    assert list((tmp_path / "cache").glob(f"*/blobs/*{PARTIAL_SUFFIX}"))

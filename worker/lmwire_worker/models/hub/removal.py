@@ -1,0 +1,61 @@
+"""Remove a model from the cache of the hub."""
+
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmwire_protocol import RequestError
+
+from ...process.run_files import LoadedModel, read_loaded_models
+from .cache import cached_repositories
+from .pull import require_hub_id
+
+
+@dataclass(frozen=True)
+class CachedModel:
+    """A model in the cache, with all of its revisions."""
+
+    hub_id: str
+    folder: Path
+    size_bytes: int
+    """Size of the files that only this model has, in bytes."""
+    users: tuple[LoadedModel, ...]
+    """The running workers of this user that have loaded it."""
+
+
+def find_cached(name: str) -> CachedModel:
+    """Return the model in the cache that a name stands for.
+
+    Args:
+        name: A hub id or an alias; for a model in the cache in any letter case, and without its owner.
+
+    Raises:
+        RequestError: model_not_found.
+    """
+    hub_id = require_hub_id(name)
+    folder = cached_repositories().get(hub_id)
+    if folder is None:
+        raise RequestError("model_not_found", f"{hub_id} is not in the cache; `lmwire models --all` lists what is")
+    if folder.is_symlink():
+        problem = f"{folder} is a link to {os.path.realpath(folder)}, which may be in use elsewhere"
+        raise RequestError("model_not_found", f"{problem}; remove it yourself")
+    users = tuple(used for used in read_loaded_models() if Path(used.folder).is_relative_to(folder.resolve()))
+    return CachedModel(hub_id, folder, _size_of(folder), users)
+
+
+def remove(model: CachedModel) -> None:
+    """Remove all files of a model. Links are removed, and what they lead to stays.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    shutil.rmtree(model.folder)
+    shutil.rmtree(model.folder.parent / ".locks" / model.folder.name, ignore_errors=True)
+
+
+def _size_of(folder: Path) -> int:
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    found = [path.lstat() for path in paths]
+    return sum(status.st_size for status in found if stat.S_ISREG(status.st_mode) and status.st_nlink == 1)

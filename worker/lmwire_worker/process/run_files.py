@@ -1,0 +1,97 @@
+"""Files that show which models the workers of this user have loaded, each locked for as long as its worker lives.
+
+A lock ends with its process, however that dies, so a file without one is known to be left over.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_MAX_BYTES: Final = 10_000
+_SUFFIX: Final = ".json"
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """The model that a running worker has loaded last."""
+
+    pid: int
+    """The worker's process id."""
+    model: str
+    """The name that its host gave."""
+    folder: str
+    """The model folder."""
+
+
+class RunFile:
+    """The file of this process. It is made at the first load."""
+
+    def __init__(self) -> None:
+        self._descriptor: int | None = None
+
+    def record(self, model: str, folder: str) -> None:
+        """Write which model this process has loaded. A failure is ignored: nothing of the worker depends on it.
+
+        Args:
+            model: The name that the host gave.
+            folder: The model folder.
+        """
+        with contextlib.suppress(OSError):
+            if self._descriptor is None:
+                self._descriptor = _create(_folder())
+            text = json.dumps(asdict(LoadedModel(os.getpid(), model, folder))).encode()
+            os.pwrite(self._descriptor, text, 0)
+            os.ftruncate(self._descriptor, len(text))
+
+    def remove(self) -> None:
+        """Remove the file at the end of the process."""
+        if self._descriptor is not None:
+            (_folder() / f"{os.getpid()}{_SUFFIX}").unlink(missing_ok=True)
+
+
+def read_loaded_models() -> Iterator[LoadedModel]:
+    """Yield the models of the running workers of this user, and remove the files of those that are gone."""
+    for file in sorted(_folder().glob(f"*{_SUFFIX}")):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if _is_locked(descriptor):
+                    yield _parse(json.loads(os.read(descriptor, _MAX_BYTES)))
+                else:
+                    file.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _parse(content: dict[str, Any]) -> LoadedModel:
+    return LoadedModel(int(content["pid"]), str(content["model"]), str(content["folder"]))
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def _create(folder: Path) -> int:
+    """Return the descriptor of this process's locked file. It has its name only once it is locked."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / f"{os.getpid()}{_SUFFIX}"
+    unnamed = file.with_suffix(".new")
+    descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unnamed.replace(file)
+    return descriptor
+
+
+def _folder() -> Path:
+    """Return the folder of these files. It does not depend on the login session, as XDG_RUNTIME_DIR does."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "run")
