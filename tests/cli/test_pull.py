@@ -45,7 +45,7 @@ def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 class Pulled(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The exit code of a command, and its output."""
 
     code: int
     out: str

@@ -71,6 +71,14 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "COMMAND": "cli/test_config.py::test_each_value_is_shown_with_its_source",
         "--json": "cli/test_config.py::test_each_value_is_shown_with_its_source",
     },
+    "ps": {
+        "--json": "cli/test_ps.py::test_a_program_gets_the_same_as_json",
+        "--api-key": "cli/test_ps.py::test_a_server_with_a_key_is_asked_with_it",
+    },
+    "doctor": {
+        "--offline": "cli/test_doctor.py::test_the_hub_is_not_asked_offline",
+        "--json": "cli/test_doctor.py::test_it_finds_this_machine_able_and_says_so_as_json",
+    },
     "pull": {
         "MODEL": "cli/test_pull.py::test_a_model_is_downloaded_and_its_folder_printed",
         "--revision": "cli/test_pull.py::test_a_revision_is_downloaded_beside_the_main_one",

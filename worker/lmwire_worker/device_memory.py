@@ -5,12 +5,12 @@ import sys
 
 
 def main() -> None:
-    """Print the memory that models may take together by default, and the memory that is free, in bytes."""
+    """Print the default memory of all models together and the free memory, in bytes, and the name of the device."""
     try:
-        from .models.memory_budget import default_budget, free_bytes
+        from .models.memory_budget import default_budget, device_name, free_bytes
     except ImportError as error:  # mlx is not installed, or is installed without its Linux backend
         sys.exit(f"MLX cannot be imported: {error}")
-    print(json.dumps({"budget_bytes": default_budget(), "free_bytes": free_bytes()}))
+    print(json.dumps({"budget_bytes": default_budget(), "free_bytes": free_bytes(), "device": device_name()}))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ class DeviceMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Memory that models should take together, in bytes: the default of a worker's `--memory-limit`."""
     free_bytes: int
     """Free memory, in bytes; 0 while the system is critically short of memory."""
+    device: str = ""
+    """The kind of the device: Metal, CUDA or CPU, with its own name."""
 
 
 def device_memory() -> DeviceMemory:

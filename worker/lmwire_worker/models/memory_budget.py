@@ -47,6 +47,13 @@ def device_bytes() -> int:
     return size if isinstance(size, int) else _machine_bytes()
 
 
+def device_name() -> str:
+    """Return the kind of the device, which is Metal, CUDA or CPU, with its own name if it has one."""
+    kind = "Metal" if mx.metal.is_available() else "CUDA" if has_own_memory() else "CPU"
+    name = mx.device_info().get("device_name")
+    return f"{kind} ({name})" if name else kind
+
+
 def free_bytes() -> int:
     """Return the free memory plus what MLX uses now, in bytes. No more than that is free under critical pressure."""
     own = mx.get_active_memory() + mx.get_cache_memory()

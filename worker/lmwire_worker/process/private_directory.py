@@ -32,7 +32,7 @@ def use_private_directory(at_exit: Callable[[Callable[[], object]], object]) -> 
     Raises:
         OSError: No directory is private enough.
     """
-    directory = private(tempfile.gettempdir()) or _in_cache() or _fresh(at_exit)
+    directory = private(tempfile.gettempdir()) or in_cache() or _fresh(at_exit)
     os.environ["TMPDIR"] = tempfile.tempdir = directory
 
 
@@ -56,7 +56,8 @@ def _keeps_its_entries(directory: Path) -> bool:
     return status.st_uid in (0, os.geteuid()) and (not status.st_mode & 0o022 or bool(status.st_mode & stat.S_ISVTX))
 
 
-def _in_cache() -> str | None:
+def in_cache() -> str | None:
+    """Return the directory in the user's cache, made if necessary; None if other users can change it."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     cache = home if os.path.isabs(home) else os.path.expanduser("~/.cache")
     if not os.path.isabs(cache):  # the user has no home

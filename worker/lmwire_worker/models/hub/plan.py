@@ -29,7 +29,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """What a download fetches, and where to."""
+    """The files that a download fetches, and their place."""
 
     hub_id: str
     commit: str

@@ -21,6 +21,7 @@ from .conformance import add_conformance
 from .launch import add_launch, split_agent_arguments
 from .model_files import add_pull, add_rm
 from .parser import USAGE, Parser, Subcommands, run_later
+from .system import add_doctor, add_ps
 
 __all__ = ["Parser", "load_config", "make_parser", "parse"]
 
@@ -88,6 +89,8 @@ def make_parser() -> Parser:
     _add_models(subcommands)
     add_pull(subcommands)
     add_rm(subcommands)
+    add_ps(subcommands)
+    add_doctor(subcommands)
     add_bench(subcommands)
     add_bundle(subcommands)
     _add_schema(subcommands)

@@ -1,0 +1,55 @@
+"""`lmwire doctor`: check that lmwire can work on this machine."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
+
+from ..errors import FAILED, OK
+from .finding import Finding, Level
+from .installation import check_config, check_environment, check_packages, check_python
+from .machine import check_device, check_disk, check_hub, check_models, check_port, check_temporary_files
+
+_COLORS: Final[dict[Level, str]] = {"ok": "32", "warn": "33", "fail": "31"}
+
+
+def run(arguments: Namespace) -> int:
+    """Print the findings, and return the exit code."""
+    found: list[Finding] = []
+    for finding in _check(offline=arguments.offline):
+        found.append(finding)
+        if not arguments.json:
+            print(_line(finding), flush=True)
+    if arguments.json:
+        print(json.dumps([asdict(finding) for finding in found], indent=2, ensure_ascii=False))
+    return FAILED if any(finding.level == "fail" for finding in found) else OK
+
+
+def _check(*, offline: bool) -> Iterator[Finding]:
+    """Yield the findings, the quick checks first."""
+    yield check_python()
+    yield from check_packages()
+    yield check_config()
+    yield from check_environment(os.environ)
+    yield from check_disk()
+    yield check_temporary_files()
+    yield check_port()
+    yield check_hub(offline=offline)
+    device, finding = check_device()
+    yield finding
+    if device:
+        yield from check_models(device)
+
+
+def _line(finding: Finding) -> str:
+    fix = f"\n      {'':12} {finding.fix}" if finding.fix else ""
+    return f"{_colored(finding.level)} {finding.topic:12} {finding.text}{fix}"
+
+
+def _colored(level: Level) -> str:
+    word = f"{level:5}"
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return word if plain else f"\x1b[{_COLORS[level]}m{word}\x1b[0m"

@@ -1,0 +1,111 @@
+"""Checks of the installation: Python, packages, settings."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING, Final
+
+import lmwire_protocol
+
+from ..arguments import load_config
+from ..option_sources import InvalidConfigFile
+from .finding import Finding
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+_MINIMUM: Final = (3, 11)
+_EXTRAS: Final = ("worker", "chat", "http", "vision")
+"""The extras that people install, the necessary one first."""
+_PREFIXES: Final = ("LMWIRE_", "HF_", "MLX_", "XDG_CACHE_HOME", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_SECRETS: Final = ("TOKEN", "KEY", "PROXY")
+_SEARCH_PATHS: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX")
+
+
+def check_python() -> Finding:
+    """Check the version of Python, and the processor."""
+    text = (
+        f"{platform.python_version()} on {platform.system()} {platform.machine()}; lmwire {lmwire_protocol.__version__}"
+    )
+    if sys.version_info < _MINIMUM:
+        return Finding("fail", "Python", text, "install Python 3.11 or newer")
+    if platform.system() == "Darwin" and platform.machine() != "arm64":
+        fix = "use a Mac with Apple silicon, and a Python that is built for it (not one that Rosetta translates)"
+        return Finding("fail", "Python", text, fix)
+    return Finding("ok", "Python", text)
+
+
+def check_packages() -> Iterator[Finding]:
+    """Check the versions of the packages against the ranges that lmwire asks for, one extra after another."""
+    try:
+        from packaging.requirements import Requirement
+
+        needed = [Requirement(text) for text in requires("lmwire") or []]
+    except (ImportError, PackageNotFoundError):
+        fix = "pip install 'lmwire[worker]'"
+        yield Finding("fail", "packages", "the worker's packages are not installed", fix)
+        return
+    for extra in _EXTRAS:
+        own = [each for each in needed if each.marker and not each.marker.evaluate() and _applies(each, extra)]
+        yield _check_extra(extra, [each for each in own if each.name != "lmwire"])
+
+
+def _applies(requirement: "Requirement", extra: str) -> bool:
+    return requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
+
+
+def _check_extra(extra: str, requirements: "list[Requirement]") -> Finding:
+    """Return the finding about the packages of an extra."""
+    installed = {each.name: _version(each.name) for each in requirements}
+    topic, fix = f"[{extra}]", f"pip install --upgrade 'lmwire[{extra}]'"
+    missing = [name for name, found in installed.items() if found is None]
+    wrong = [
+        f"{each.name} {found} is not in {each.specifier}"
+        for each in requirements
+        if (found := installed[each.name]) and not each.specifier.contains(found, prereleases=True)
+    ]
+    bad = "fail" if extra == "worker" else "warn"
+    if wrong:
+        return Finding(bad, topic, ", ".join(wrong), fix)
+    if missing:
+        return Finding(bad, topic, f"not installed: {', '.join(missing)}", fix)
+    return Finding("ok", topic, ", ".join(f"{name} {found}" for name, found in installed.items()))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def check_config() -> Finding:
+    """Check the config file."""
+    try:
+        config = load_config(os.environ)
+    except InvalidConfigFile as error:
+        return Finding(
+            "fail", "config file", str(error), "mend the file, or remove it; `lmwire config path` has its name"
+        )
+    tables = ", ".join(config.tables) if config.tables else "no options"
+    return Finding("ok", "config file", tables)
+
+
+def check_environment(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Check the environment variables that have an effect here. Secrets are not shown.
+
+    Args:
+        environment: The variables.
+    """
+    shown = [
+        f"{name}={'(hidden)' if any(word in name for word in _SECRETS) else value}"
+        for name, value in sorted(environment.items())
+        if name.startswith(_PREFIXES)
+    ]
+    yield Finding("ok", "environment", ", ".join(shown) or "no variable changes what lmwire does")
+    for name in _SEARCH_PATHS:
+        if not all(os.path.isabs(entry) for entry in environment.get(name, "/").split(os.pathsep)):
+            problem = f"{name} has a relative or empty entry: Python imports modules from the current directory"
+            yield Finding("warn", "environment", problem, f"write only absolute paths in {name}")

@@ -1,0 +1,136 @@
+"""Checks of the machine: device, memory, disk, network and ports."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from ...device import DeviceMemory, device_memory
+from ...errors import LmwireError
+from ...model_listing import local_models
+from .finding import Finding
+
+_PORT: Final = 8080
+"""Port of `lmwire serve` without options."""
+_TIMEOUT_S: Final = 5
+_LOW_DISK_BYTES: Final = 5 * 10**9
+_SHOWN: Final = 3
+
+
+def check_device() -> tuple[DeviceMemory | None, Finding]:
+    """Check that MLX can be imported, and return its device's memory and the finding."""
+    try:
+        memory = device_memory()
+    except LmwireError as error:
+        extra = "lmwire[worker]" if os.uname().sysname == "Darwin" else "lmwire[cpu]' (or 'lmwire[cuda]"
+        return None, Finding("fail", "device", " ".join(str(error).split())[:500], f"pip install '{extra}'")
+    text = f"{memory.device}; models may take {_gb(memory.budget_bytes)}, and {_gb(memory.free_bytes)} are free"
+    if memory.device.startswith("CPU") and Path("/proc/driver/nvidia").exists():
+        return memory, Finding("warn", "device", f"{text}; there is an NVIDIA GPU", "pip install 'lmwire[cuda]'")
+    return memory, Finding("ok", "device", text)
+
+
+def check_models(memory: DeviceMemory) -> Iterator[Finding]:
+    """Check which models on this machine can run and fit into the memory.
+
+    Args:
+        memory: The device's memory.
+    """
+    try:
+        models = local_models()
+    except LmwireError as error:
+        yield Finding("fail", "models", " ".join(str(error).split())[:500], "pip install 'lmwire[worker]'")
+        return
+    able = sorted((model for model in models if not model.problem), key=lambda model: -model.load_bytes)
+    fitting = [model for model in able if model.load_bytes <= min(memory.budget_bytes, memory.free_bytes)]
+    largest = ", ".join(f"{model.id} ({_gb(model.load_bytes)})" for model in fitting[:_SHOWN])
+    yield Finding(
+        "ok", "models", f"{len(able)} can run; the largest that fit into the free memory: {largest or 'none'}"
+    )
+    large = [model.id for model in able if model.load_bytes > memory.budget_bytes]
+    if large:
+        fix = "take a smaller model, or one of fewer bits"
+        yield Finding("warn", "models", f"too large for this machine: {', '.join(large)}", fix)
+    if broken := [model.id for model in models if model.problem]:
+        yield Finding("warn", "models", f"cannot run: {', '.join(broken)}", "lmwire models --all has the reasons")
+
+
+def check_disk() -> Iterator[Finding]:
+    """Check the cache of the hub: its disk, and whether it can be written."""
+    if find_spec("huggingface_hub") is None:
+        return
+    from huggingface_hub import constants
+
+    cache = Path(constants.HF_HUB_CACHE)
+    existing = next(folder for folder in (cache, *cache.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if not os.access(existing, os.W_OK | os.X_OK):
+        fix = f"make {existing} writable for you, or set HF_HOME to a folder of yours"
+        yield Finding("fail", "disk", f"the cache {cache} cannot be written", fix)
+    elif free < _LOW_DISK_BYTES:
+        fix = "lmwire rm MODEL removes a model; HF_HOME moves the cache to another disk"
+        yield Finding("warn", "disk", f"{_gb(free)} free in {cache}", fix)
+    else:
+        yield Finding("ok", "disk", f"{_gb(free)} free in {cache}")
+
+
+def check_hub(*, offline: bool) -> Finding:
+    """Check whether the hub answers.
+
+    Args:
+        offline: Whether to leave it alone.
+    """
+    if offline or find_spec("huggingface_hub") is None:
+        return Finding("ok", "hub", "not asked")
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return Finding("ok", "hub", "not asked: HF_HUB_OFFLINE is set, so nothing is downloaded")
+    try:
+        with urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=_TIMEOUT_S):
+            return Finding("ok", "hub", f"{constants.ENDPOINT} answers")
+    except HTTPError as error:
+        return Finding("ok", "hub", f"{constants.ENDPOINT} answers (HTTP {error.code})")
+    except (OSError, ValueError) as error:
+        fix = "models on this machine work; to download others, check the network, HTTPS_PROXY and HF_ENDPOINT"
+        return Finding("warn", "hub", f"{constants.ENDPOINT} does not answer: {error}", fix)
+
+
+def check_temporary_files() -> Finding:
+    """Check that other users cannot change the code that MLX compiles."""
+    from lmwire_worker.process.private_directory import in_cache, private
+
+    folder = tempfile.gettempdir()
+    if private(folder):
+        return Finding("ok", "temporary", f"{folder} is yours alone")
+    if own := in_cache():
+        return Finding("ok", "temporary", f"others can write to {folder}, so workers use {own}")
+    fix = "set TMPDIR to a folder of yours with mode 0700, below folders that others cannot write to"
+    problem = f"others can write to {folder} and to your cache, so each worker compiles MLX's code again"
+    return Finding("warn", "temporary", problem, fix)
+
+
+def check_port(port: int = _PORT) -> Finding:
+    """Check whether the port of `lmwire serve` is free.
+
+    Args:
+        port: The port, on 127.0.0.1.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            fix = "lmwire serve --port 0 takes a free port; lmwire ps lists the servers of yours"
+            return Finding("warn", "port", f"a program listens on port {port}", fix)
+    return Finding("ok", "port", f"{port} is free for lmwire serve")
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,190 @@
+"""Find the servers and workers of this user among the running processes.
+
+The system knows the processes, their memory and their addresses. What a worker has loaded is in its run file, and a
+server's /metrics has its requests.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Final, Literal
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+
+import psutil
+
+Kind = Literal["server", "worker"]
+_MODULES: Final[dict[str, Kind]] = {"lmwire_http": "server", "lmwire_worker": "worker"}
+_SUBCOMMANDS: Final[dict[str, Kind]] = {"serve": "server", "worker": "worker", "mock": "worker"}
+_TIMEOUT_S: Final = 5
+"""Longest time for a server to answer. It waits 2 s for its workers."""
+_MAX_BYTES: Final = 4 * 2**20
+_CACHED: Final = re.compile(r"/models--([^/]+)/snapshots/[^/]+$")
+_BUILTIN: Final = re.compile(r"/lmwire_worker/builtin/([^/]+)$")
+_ACTIVE: Final = ("lmwire_worker_requests_active",)
+_WAITING: Final = ("lmwire_worker_requests_queued", "lmwire_model_requests_waiting")
+_open = build_opener(ProxyHandler({})).open  # a proxy of the environment must not see requests to this machine
+
+
+@dataclass(frozen=True)
+class RunningProcess:
+    """A server or a worker."""
+
+    pid: int
+    kind: Kind
+    url: str | None
+    """Address of a server; None for a worker, and for a server that does not listen yet."""
+    host: str | None
+    """The program that started a worker, and its process id; None for a server."""
+    models: list[str]
+    """Names of the loaded models: a worker's, or those of all workers of a server."""
+    memory_bytes: int
+    """Memory of the process in bytes, without that of its children and without a GPU's own."""
+    running: int | None
+    """Requests of a server in progress; None if unknown."""
+    queued: int | None
+    """Requests of a server that wait; None if unknown."""
+    started_at: float
+    """Seconds since 1970."""
+    problem: str | None = None
+    """Why a server's requests are unknown."""
+
+
+@dataclass
+class _Requests:
+    running: int | None = None
+    queued: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    process: psutil.Process
+    kind: Kind
+    models: dict[int, str] = field(default_factory=dict[int, str])
+    """Names of the loaded models, by the process id of the worker."""
+
+
+def find_running(api_key: str | None = None) -> list[RunningProcess]:
+    """Return the servers and workers of this user, each server before its workers.
+
+    Args:
+        api_key: The key for servers that want one.
+    """
+    from lmwire_worker.process.run_files import read_loaded_models
+
+    models = {loaded.pid: model_name(loaded.folder, loaded.model) for loaded in read_loaded_models()}
+    described = [process for found in _find(models) if (process := _describe(found, api_key))]
+    return sorted(described, key=lambda process: (process.kind, process.pid))
+
+
+def _find(models: dict[int, str]) -> Iterator[_Found]:
+    for process in psutil.process_iter():
+        try:
+            if process.uids().effective == os.geteuid() and (kind := kind_of(process.cmdline())):
+                yield _Found(process, kind, models)
+        except psutil.Error:  # it has ended, or is another user's
+            continue
+
+
+def model_name(folder: str, given: str) -> str:
+    """Return a model's hub id or built-in name, by its folder: a server loads models by their folders.
+
+    Args:
+        folder: The model folder.
+        given: The name that the host gave, which is returned for a folder of the user's own.
+    """
+    if cached := _CACHED.search(folder):
+        return cached[1].replace("--", "/")
+    builtin = _BUILTIN.search(folder)
+    return f"builtin:{builtin[1]}" if builtin else given
+
+
+def kind_of(command: Sequence[str]) -> Kind | None:
+    """Return what a command line starts; None if it is not a server or a worker of lmwire."""
+    python = bool(command) and PurePath(command[0]).name.startswith("python")
+    words = list(command[1:] if python else command)
+    if python and "-m" in words[:4]:
+        module = words[words.index("-m") + 1 :][:1]
+        return _MODULES.get(module[0]) if module else None
+    if len(words) > 1 and PurePath(words[0]).name == "lmwire":
+        return _SUBCOMMANDS.get(words[1])
+    return None
+
+
+def _describe(found: _Found, api_key: str | None) -> RunningProcess | None:
+    """Return the description of a process; None if it has ended."""
+    process, is_server = found.process, found.kind == "server"
+    try:
+        with process.oneshot():
+            memory, started_at, parent = process.memory_info().rss, process.create_time(), process.parent()
+        workers = [child.pid for child in process.children()] if is_server else [process.pid]
+        url = _address(process) if is_server else None
+        host = None if is_server else _name(parent)
+    except psutil.Error:
+        return None
+    requests = ask_requests(url, api_key) if url else _Requests()
+    return RunningProcess(
+        pid=process.pid,
+        kind=found.kind,
+        url=url,
+        host=host,
+        models=sorted({found.models[pid] for pid in workers if pid in found.models}),
+        memory_bytes=memory,
+        running=requests.running,
+        queued=requests.queued,
+        started_at=started_at,
+        problem=requests.problem,
+    )
+
+
+def _name(parent: psutil.Process | None) -> str:
+    """Return the name of a worker's host for a person to read."""
+    if parent is None:
+        return "a host that has ended"
+    try:
+        command = parent.cmdline()
+        scripts = [PurePath(word).name for word in command[:5] if not word.startswith("-")]
+        named = scripts[1] if len(scripts) > 1 and scripts[0].startswith("python") else parent.name()
+        return f"{'lmwire serve' if kind_of(command) == 'server' else named} ({parent.pid})"
+    except psutil.Error:
+        return str(parent.pid)
+
+
+def _address(process: psutil.Process) -> str | None:
+    """Return the address at which a server listens; None if it does not listen yet."""
+    for connection in process.net_connections("inet"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr:
+            host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(connection.laddr.ip, connection.laddr.ip)
+            return (
+                f"http://[{host}]:{connection.laddr.port}" if ":" in host else f"http://{host}:{connection.laddr.port}"
+            )
+    sockets = [connection.laddr for connection in process.net_connections("unix") if connection.laddr]
+    return f"unix:{sockets[0]}" if sockets else None
+
+
+def ask_requests(url: str, api_key: str | None) -> _Requests:
+    """Ask a server for the number of its requests.
+
+    Args:
+        url: The server's address.
+        api_key: Its key, if it wants one.
+    """
+    if not url.startswith("http"):
+        return _Requests(problem="asked over http only")
+    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        with _open(Request(f"{url}/metrics", headers=headers), timeout=_TIMEOUT_S) as response:
+            text = response.read(_MAX_BYTES).decode(errors="replace")
+    except HTTPError as error:
+        return _Requests(problem="needs --api-key" if error.code == 401 else f"HTTP {error.code}")
+    except OSError:
+        return _Requests(problem="does not answer")
+    return _Requests(_sum(text, _ACTIVE), _sum(text, _WAITING))
+
+
+def _sum(metrics: str, names: Sequence[str]) -> int:
+    pattern = rf"^(?:{'|'.join(names)})(?:\{{.*\}})? (\d+(?:\.\d+)?)$"
+    return int(sum(float(value) for value in re.findall(pattern, metrics, flags=re.MULTILINE)))

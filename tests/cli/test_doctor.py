@@ -1,0 +1,105 @@
+"""`lmwire doctor`: each check finds what is wrong and says how to mend it."""
+
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from lmwire import DeviceMemory, LmwireError
+from lmwire.cli import arguments, doctor
+from lmwire.cli.doctor import installation, machine
+from lmwire.cli.doctor.finding import Finding
+from lmwire_worker.process import private_directory
+
+
+def test_it_finds_this_machine_able_and_says_so_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.run(arguments.parse(["doctor", "--offline", "--json"])) == 0
+    found = {finding["topic"]: finding for finding in json.loads(capsys.readouterr().out)}
+    assert set(found) >= {"Python", "[worker]", "config file", "environment", "disk", "temporary", "port", "device"}
+    assert "mlx-lm" in found["[worker]"]["text"]
+    assert "builtin:tiny" in found["models"]["text"]
+    assert {finding["level"] for finding in found.values()} <= {"ok", "warn"}
+
+
+def test_a_failure_sets_the_exit_code_and_shows_its_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "_check", lambda offline: [Finding("fail", "disk", "full", "empty it")])
+    assert doctor.run(arguments.parse(["doctor"])) == 1
+    assert capsys.readouterr().out.split() == ["fail", "disk", "full", "empty", "it"]
+
+
+def test_a_package_outside_its_range_is_a_failure_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: "0.1" if name == "mlx-lm" else real(name))
+    (worker,) = [finding for finding in installation.check_packages() if finding.topic == "[worker]"]
+    assert (worker.level, worker.fix) == ("fail", "pip install --upgrade 'lmwire[worker]'")
+    assert worker.text.startswith("mlx-lm 0.1 is not in ")
+
+
+def test_an_extra_that_is_not_installed_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == "rich" else "99.0")
+    (chat,) = [finding for finding in installation.check_packages() if finding.topic == "[chat]"]
+    assert (chat.level, chat.text) == ("warn", "not installed: rich")
+
+
+def test_a_broken_config_file_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text("[serve")
+    (tmp_path / "config.toml").chmod(0o600)
+    monkeypatch.setenv("LMWIRE_CONFIG", str(tmp_path / "config.toml"))
+    assert installation.check_config().level == "fail"
+
+
+def test_a_relative_search_path_is_a_warning_and_secrets_are_hidden() -> None:
+    shown, warned = installation.check_environment({"PYTHONPATH": "/a::/b", "HF_TOKEN": "hf_secret", "HF_HOME": "/c"})
+    assert shown.text == "HF_HOME=/c, HF_TOKEN=(hidden)"
+    assert (warned.level, warned.fix) == ("warn", "write only absolute paths in PYTHONPATH")
+
+
+def test_a_device_that_cannot_be_used_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> DeviceMemory:
+        raise LmwireError("MLX cannot be imported:\nno libmlx.so")
+
+    monkeypatch.setattr(machine, "device_memory", fail)
+    memory, finding = machine.check_device()
+    assert (memory, finding.level, finding.text) == (None, "fail", "MLX cannot be imported: no libmlx.so")
+    assert finding.fix and finding.fix.startswith("pip install 'lmwire[")
+
+
+def test_a_model_that_is_too_large_for_the_machine_is_named() -> None:
+    fits, too_large, *_ = machine.check_models(DeviceMemory(budget_bytes=1, free_bytes=1, device="CPU"))
+    assert fits.text.endswith("fit into the free memory: none")
+    assert (too_large.level, "builtin:tiny" in too_large.text) == ("warn", True)
+
+
+def test_a_full_disk_and_a_cache_that_cannot_be_written_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(machine, "_LOW_DISK_BYTES", shutil.disk_usage(tmp_path).total + 1)
+    assert [finding.level for finding in machine.check_disk()] == ["warn"]
+    monkeypatch.setattr(machine.os, "access", lambda *_: False)
+    assert [finding.level for finding in machine.check_disk()] == ["fail"]
+
+
+def test_the_hub_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert machine.check_hub(offline=True).level == "ok"
+    assert machine.check_hub(offline=False).level == "warn"
+
+
+def test_a_directory_for_temporary_files_that_others_can_change_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_directory, "private", lambda _: None)
+    monkeypatch.setattr(private_directory, "in_cache", lambda: None)
+    assert machine.check_temporary_files().level == "warn"
+
+
+def test_a_port_in_use_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert machine.check_port(port).level == "warn"
+    assert machine.check_port(port).level == "ok"
