@@ -19,7 +19,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go node rust conformance style lint format schema traceability lock docs dist bench
+.PHONY: help setup chat test check go node rust conformance style lint format schema traceability lock docs man dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +134,9 @@ lock: ## bring requirements-dev.txt and those of the real clients in line (LOCK_
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(STAMP) ## build the documentation site in .cache/site (DOCS=serve shows it while you write)
 	$(BIN)/mkdocs $(or $(DOCS),build) --strict --config-file tools/docs_site/mkdocs.yml
+
+man: $(STAMP) ## write the manual pages into .cache/man; the wheel gets its own
+	$(BIN)/python tools/man_pages.py .cache/man
 
 dist: $(STAMP) ## build the wheel and the source archive into dist/
 	$(BIN)/hatchling build --directory dist

@@ -19,7 +19,19 @@ def test_make_alone_lists_every_target_and_what_it_does() -> None:
     listed = make()
     targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
     checks = {"test", "check", "go", "node", "rust", "conformance", "lint", "style"}
-    expected = checks | {"help", "setup", "chat", "format", "schema", "traceability", "lock", "docs", "dist", "bench"}
+    expected = checks | {
+        "help",
+        "setup",
+        "chat",
+        "format",
+        "schema",
+        "traceability",
+        "lock",
+        "man",
+        "docs",
+        "dist",
+        "bench",
+    }
     assert expected == set(targets)
     for target in targets:
         assert re.search(rf"^  make {target} +\w", listed, flags=re.MULTILINE)

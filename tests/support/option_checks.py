@@ -87,6 +87,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "MODEL": "cli/test_rm.py::test_a_model_is_removed_with_all_it_has",
         "--yes": "cli/test_rm.py::test_without_a_terminal_it_removes_only_what_yes_confirms",
     },
+    "completion": {
+        "SHELL": "cli/test_completion.py::test_bash_completes_commands_options_choices_and_models",
+    },
     "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
     **{
         f"bench {benchmark}": {

@@ -16,6 +16,7 @@ from .bench import add_bench
 from .bundle import add_bundle
 from .chat import add_chat
 from .commands import check_tables, find_command, subcommands_of
+from .completion import add_completion
 from .config import add_config
 from .conformance import add_conformance
 from .launch import add_launch, split_agent_arguments
@@ -95,6 +96,7 @@ def make_parser() -> Parser:
     add_bundle(subcommands)
     _add_schema(subcommands)
     add_config(subcommands)
+    add_completion(subcommands)
     add_conformance(subcommands)
     return parser
 
