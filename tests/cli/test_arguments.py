@@ -1,19 +1,58 @@
 """The command line: its help and its exit codes."""
 
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
 import lmwire_protocol
+from lmwire.cli.arguments import make_parser, parse
+from lmwire.cli.arguments.commands import subcommands_of
 from support.process.lmwire_command import REPOSITORY, lmwire
 
 USAGE = 64
 
 
-def test_without_a_subcommand_it_shows_its_help_and_fails() -> None:
+def test_the_command_alone_shows_what_to_do_next() -> None:
     result = lmwire()
-    assert result.returncode == USAGE
-    assert "subcommands:" in result.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+    shown = set(re.findall(r"^  lmwire (\w+)", result.stdout, flags=re.MULTILINE))
+    assert {"chat", "serve", "launch"} <= shown <= set(subcommands_of(make_parser()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggested"),
+    [
+        (["chta"], "chat"),
+        (["sevre", "--port", "1"], "serve"),
+        (["chat", "--temprature=1"], "--temperature"),
+        (["bench", "pip"], "pipe"),
+        (["models", "--jsn"], "--json"),
+        (["launch", "clause"], "claude"),
+        (["conformance", "host", "--ony", "H-5"], "--only"),
+    ],
+)
+def test_a_misspelt_command_or_option_gets_a_suggestion(
+    arguments: list[str], suggested: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        parse(arguments)
+    assert exit.value.code == USAGE
+    assert f"did you mean {suggested}?" in capsys.readouterr().err
+
+
+def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["chat", "--zzzzzz"])
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    code = "import sys; from lmwire.cli.arguments import make_parser; make_parser().format_help(); print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"msgspec", "lmwire_protocol", "difflib", "asyncio", "rich"}.isdisjoint(imported)
 
 
 @pytest.mark.parametrize("subcommand", ["worker", "mock", "chat", "models", "bench", "schema"])

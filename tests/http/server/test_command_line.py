@@ -166,7 +166,7 @@ def test_every_setting_can_be_typed() -> None:
         (["--trust-remote-code"], "--trust-remote-code: name the models whose code may run"),
         (["--uds", "/tmp/s", "--port", "1"], "--uds: it replaces --host and --port"),
         (["--colour"], "unrecognized arguments: --colour"),
-        (["--prel"], "unrecognized arguments: --prel"),
+        (["--prel"], "unrecognized arguments: --prel; did you mean --preload?"),
         (["--api-key", "two words"], "--api-key is not an API key: a key is one or more printable ASCII characters"),
         (["--api-key", ""], "--api-key is not an API key"),
         (["--api-key-file", "/nowhere"], "--api-key-file: cannot read /nowhere"),

@@ -13,11 +13,20 @@ def main() -> int:
         return _run_worker("--mock")
     if sys.argv[1:2] == ["serve"]:
         return _run_server()
+    if not sys.argv[1:]:
+        return _show_next_steps()
     from .arguments import parse
     from .errors import run_and_report
 
     arguments = parse(sys.argv[1:])
     return run_and_report(arguments.run, arguments)
+
+
+def _show_next_steps() -> int:
+    from .next_steps import NEXT_STEPS
+
+    print(NEXT_STEPS, end="")
+    return 0
 
 
 def _run_worker(*options: str) -> int:

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
-import lmwire_protocol
-
 from ..option_sources import ConfigFile, InvalidConfigFile, read_config_file
 from .bench import add_bench
 from .bundle import add_bundle
@@ -21,7 +19,7 @@ from .config import add_config
 from .conformance import add_conformance
 from .launch import add_launch, split_agent_arguments
 from .model_files import add_pull, add_rm
-from .parser import USAGE, Parser, Subcommands, run_later
+from .parser import USAGE, Parser, ShowVersion, Subcommands, run_later
 from .system import add_doctor, add_ps
 
 __all__ = ["Parser", "load_config", "make_parser", "parse"]
@@ -82,7 +80,7 @@ def make_parser() -> Parser:
               lmwire worker                                  the worker that a host program starts; see PROTOCOL.md
             """),
     )
-    parser.add_argument("--version", action="version", version=f"lmwire {lmwire_protocol.__version__}")
+    parser.add_argument("--version", action=ShowVersion)
     subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
     _list_workers(subcommands)
     add_chat(subcommands)

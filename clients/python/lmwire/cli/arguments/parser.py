@@ -2,10 +2,10 @@
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from ..errors import USAGE
 from ..option_sources import SourcedParser
@@ -13,6 +13,9 @@ from ..option_sources import SourcedParser
 # argparse has no public names for these types.
 ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
 Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage]
+
+
+_VERSION_HELP: Final = "show the version and exit"
 
 
 class Parser(SourcedParser):
@@ -25,6 +28,18 @@ class Parser(SourcedParser):
     def error(self, message: str) -> NoReturn:
         """Print the message to stderr, and exit."""
         self.exit(USAGE, f"{self.prog}: {self.add_sources(message)}\nSee {self.prog} --help\n")
+
+
+class ShowVersion(argparse.Action):
+    """The option that prints the version and exits. argparse's own would need the version for every help."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=_VERSION_HELP)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print the version to stdout, and exit."""
+        print(f"lmwire {import_module('lmwire_protocol').__version__}")
+        parser.exit()
 
 
 def run_later(module: str) -> Callable[[argparse.Namespace], int]:

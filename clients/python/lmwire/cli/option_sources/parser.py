@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .config_file import ConfigFile, InvalidConfigFile
 from .setting import Setting, WrongType, key_of, name_of
@@ -29,6 +29,24 @@ class SourcedParser(argparse.ArgumentParser):
         self.shared_variables: dict[argparse.Action, str] = {}
         """Variables that several commands read, such as LMWIRE_MODEL. A command's own variable wins."""
         self._used: dict[argparse.Action, Setting] = {}
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse as argparse does, but refuse unknown arguments here: a parser above knows no similar options."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = (word.partition("=")[0] for word in unknown if word.startswith("-"))
+            hints = (suggestion(option, self._option_string_actions) for option in options)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, hints), '')}")
+        return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            choices = [str(choice) for choice in cast("Sequence[object]", action.choices)]
+            raise argparse.ArgumentError(action, f"{error.message}{suggestion(str(value), choices)}") from None
 
     @property
     def command(self) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Names that resemble a misspelt one."""
 
-import difflib
 from collections.abc import Collection
 
 
@@ -13,5 +12,7 @@ def suggestion(name: str, known: Collection[str], mark: str = "", cutoff: float 
         mark: What to write before the name, such as `$`.
         cutoff: The similarity that counts as close, from 0 to 1.
     """
+    import difflib  # only a mistake needs it, and the help must be quick
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"; did you mean {mark}{near[0]}?" if near else ""
