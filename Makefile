@@ -14,12 +14,13 @@ DEEP := .cache/random-deep
 SEEING := .cache/random-seeing
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+NVIM := nvim --headless -u NONE -i NONE -n
 
 SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go node rust conformance style lint format schema traceability lock docs man dist bench
+.PHONY: help setup chat test check go lua node rust conformance style lint format schema traceability lock docs man dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +40,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go node rust
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go lua node rust
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
@@ -67,6 +68,16 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 	for module in clients/go examples/go-commit; do \
 		(set -ex; cd $$module; go vet ./...; "$$linter" -checks all ./...; go test -race ./...) || exit 1; \
 	done
+
+lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
+	@if ! command -v nvim >/dev/null; then \
+		echo "nvim is not installed, so examples/neovim is not tested"; \
+		[ "$$CI" != true ]; exit; \
+	fi; \
+	if command -v luacheck >/dev/null; then (cd examples/neovim; luacheck --quiet .) || exit 1; fi; \
+	set -ex; \
+	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
+	$(BIN)/lmwire conformance host --timeout 20 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
 node: $(STAMP) ## check and test the Node client, the AI SDK provider and the Electron app, where npm is installed
 	@if ! command -v npm >/dev/null; then \

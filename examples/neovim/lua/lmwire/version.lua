@@ -1,0 +1,2 @@
+--- The version of the plugin, which is that of lmwire.
+return "0.1.0"

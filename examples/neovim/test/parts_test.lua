@@ -1,0 +1,184 @@
+--- Parts that need no worker.
+local LineSplitter = require("lmwire.lines")
+local chat = require("lmwire.chat")
+local complete = require("lmwire.complete")
+local config = require("lmwire.config")
+local event_check = require("lmwire.event_check")
+local features = require("lmwire.features")
+local find_worker = require("lmwire.find_worker")
+local json = require("lmwire.json")
+local equal = require("support").equal
+
+local function meta()
+  local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+  local folder = vim.fn.fnamemodify(here, ":h:h:h") .. "/protocol/schema/v1/"
+  local function read(name)
+    return vim.json.decode(table.concat(vim.fn.readfile(folder .. name), "\n"))
+  end
+  return read("meta.json"), read("schema.json")
+end
+
+return {
+  {
+    "lines are the same however their bytes are cut",
+    function()
+      local bytes = 'a\n\n"é漢😀"\nhalf'
+      for size = 1, #bytes do
+        local splitter, lines = LineSplitter.new(100), {}
+        for start = 1, #bytes, size do
+          vim.list_extend(lines, (splitter:push(bytes:sub(start, start + size - 1))))
+        end
+        equal({ "a", "", '"é漢😀"' }, lines)
+      end
+    end,
+  },
+  {
+    "a line over the limit is reported before its end, and the lines before it are kept",
+    function()
+      equal({ { "a" }, true }, { LineSplitter.new(4):push("a\nbbbbb") })
+      equal({ { "a" }, true }, { LineSplitter.new(4):push("a\nbbbbb\nc\n") })
+      equal({ { "a", "bbbb" }, false }, { LineSplitter.new(4):push("a\nbbbb\n") })
+    end,
+  },
+  {
+    "only UTF-8 is accepted",
+    function()
+      for _, text in ipairs({ "", "plain", "é漢😀", "\239\191\191", "\244\143\191\191" }) do
+        assert(json.is_utf8(text), text)
+      end
+      for _, bytes in ipairs({ "\255", "\192\128", "\237\160\128", "\244\144\128\128", "\195", "\195é\169" }) do
+        assert(not json.is_utf8(bytes), vim.inspect(bytes))
+      end
+    end,
+  },
+  {
+    "null is absent in an object, and text around it is unchanged",
+    function()
+      equal({ a = 1, s = "null" }, json.decode_object('{"a":1,"b":null,"s":"null"}'))
+      equal(nil, json.decode_object("[1]"))
+      equal(nil, json.decode_object('{"a":'))
+      equal(nil, json.decode_object("5"))
+    end,
+  },
+  {
+    "numbers keep all their digits, and the id comes first",
+    function()
+      local line = json.encode_command("1", "chat", { seed = 2 ^ 53 - 1 })
+      equal('{"id":"1","cmd":"chat","seed":9007199254740991}\n', line)
+      equal("[0.10000000000000001,1,[],{}]", json.encode({ 0.1, 1, {}, vim.empty_dict() }))
+      assert(not pcall(json.encode, 0 / 0))
+    end,
+  },
+  {
+    "a field that is newer than 1.0 needs a feature",
+    function()
+      equal({}, features.missing("generate", { prompt = "x", seed = 1 }, {}))
+      equal({ "generate.suffix" }, features.missing("generate", { prompt = "x", suffix = "" }, { "tokenize" }))
+      equal({}, features.missing("generate", { prompt = "x", suffix = "" }, { "generate.suffix" }))
+      equal({ "embed" }, features.missing("embed", { input = {} }, {}))
+    end,
+  },
+  {
+    "the fields of 1.0 are those of the schema",
+    function()
+      local commands = {}
+      for command, description in pairs((meta()).commands) do
+        if description.since == "1.0" then
+          commands[command] = {}
+          for field, detail in pairs(description.fields or {}) do
+            if detail.since == "1.0" and not field:find("%[%]") then
+              commands[command][field] = true
+            end
+          end
+        end
+      end
+      equal(commands, features.FIRST)
+    end,
+  },
+  {
+    "the members that are always present are those of the schema",
+    function()
+      local description, schema = meta()
+      local function required(definition)
+        local names = vim.tbl_filter(function(name)
+          return name ~= "event" and name ~= "id"
+        end, schema["$defs"][definition].required)
+        table.sort(names)
+        return names
+      end
+      local function sorted(shape)
+        local names = vim.tbl_keys(shape)
+        table.sort(names)
+        return names
+      end
+      local definitions = { progress = "Progress", token = "Token", tool_call = "ToolCall", error = "Error" }
+      for event, shape in pairs(event_check.EVENTS) do
+        equal(required(definitions[event]), sorted(shape))
+      end
+      for command, shape in pairs(event_check.DONES) do
+        equal(required(description.commands[command].done), sorted(shape))
+      end
+    end,
+  },
+  {
+    "the version is that of lmwire",
+    function()
+      local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+      local file = vim.fn.fnamemodify(here, ":h:h:h") .. "/protocol/lmwire_protocol/__init__.py"
+      local source = table.concat(vim.fn.readfile(file), "\n")
+      equal(source:match('__version__ = "([^"]+)"'), require("lmwire.version"))
+    end,
+  },
+  {
+    "a chat's lines are its messages, and empty turns are left out",
+    function()
+      local lines = { "# System", "Be brief.", "# You", "", "Hi", "there", "# Assistant", "## Hello", "# You", "" }
+      equal({
+        { role = "system", content = "Be brief." },
+        { role = "user", content = "Hi\nthere" },
+        { role = "assistant", content = "## Hello" },
+      }, chat.messages(lines))
+    end,
+  },
+  {
+    "long text is cut at a line's border",
+    function()
+      equal("ab\ncd", complete.clip("ab\ncd", 5, true))
+      equal("cd", complete.clip("ab\ncd", 4, true))
+      equal("ab\n", complete.clip("ab\ncd", 4, false))
+    end,
+  },
+  {
+    "a wrong setting is named",
+    function()
+      local _, unknown = pcall(config.set, { modle = "x" })
+      assert(unknown:find("unknown setting `modle`", 1, true), unknown)
+      local _, wrong = pcall(config.set, { command = "lmwire worker" })
+      assert(wrong:find("`command` must be a table", 1, true), wrong)
+    end,
+  },
+  {
+    "the worker is the configured one, then that of the variable, then that of PATH",
+    function()
+      local path = vim.env.PATH
+      vim.env.PATH = "/nowhere"
+      local is_found, failure = pcall(find_worker.find)
+      assert(not is_found and failure:find("install it with", 1, true), failure)
+      vim.env.LMWIRE_WORKER = '["ssh", "box", "lmwire", "worker"]'
+      equal({ { "ssh", "box", "lmwire", "worker" }, false, 30000 }, { find_worker.find() })
+      vim.env.LMWIRE_WORKER = "/opt/lmwire"
+      equal({ { "/opt/lmwire", "worker" }, true, 30000 }, { find_worker.find() })
+      equal({ { "mine" }, false, 30000 }, { find_worker.find({ "mine" }) })
+      vim.env.LMWIRE_WORKER, vim.env.PATH = nil, path
+    end,
+  },
+  {
+    "the models are listed where the worker runs",
+    function()
+      local remote = find_worker.models_command({ "ssh", "box", "lmwire", "worker" })
+      equal({ "ssh", "box", "lmwire", "models", "--json" }, remote)
+      equal({ "lmwire", "models", "--json" }, find_worker.models_command({ "lmwire", "worker", "--media-urls" }))
+      equal(nil, find_worker.models_command({ "./start" }))
+    end,
+  },
+}
