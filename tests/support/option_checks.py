@@ -87,6 +87,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "MODEL": "cli/test_rm.py::test_a_model_is_removed_with_all_it_has",
         "--yes": "cli/test_rm.py::test_without_a_terminal_it_removes_only_what_yes_confirms",
     },
+    "service install": {"--dry-run": "cli/test_service.py::test_a_dry_run_prints_the_file_and_changes_nothing"},
     "completion": {
         "SHELL": "cli/test_completion.py::test_bash_completes_commands_options_choices_and_models",
     },

@@ -17,9 +17,10 @@ from .commands import check_tables, find_command, subcommands_of
 from .completion import add_completion
 from .config import add_config
 from .conformance import add_conformance
-from .launch import add_launch, split_agent_arguments
+from .launch import add_launch
 from .model_files import add_pull, add_rm
-from .parser import USAGE, Parser, ShowVersion, Subcommands, run_later
+from .parser import USAGE, Parser, ShowVersion, Subcommands, run_later, split_trailing_arguments
+from .service import add_service
 from .system import add_doctor, add_ps
 
 __all__ = ["Parser", "load_config", "make_parser", "parse"]
@@ -28,13 +29,13 @@ __all__ = ["Parser", "load_config", "make_parser", "parse"]
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the parsed command line. Call its `run` with it."""
     parser = make_parser()
-    argv, agent_arguments = split_agent_arguments(argv)
+    argv, trailing_arguments = split_trailing_arguments(argv)
     command, options = find_command(parser, argv)
     arguments = parser.parse_args(argv) if subcommands_of(command) else _parse_command(command, options)
     if "run" not in arguments:
         parser.print_help()
         parser.exit(USAGE)
-    arguments.agent_arguments = agent_arguments
+    arguments.trailing_arguments = trailing_arguments
     return arguments
 
 
@@ -95,6 +96,7 @@ def make_parser() -> Parser:
     _add_schema(subcommands)
     add_config(subcommands)
     add_completion(subcommands)
+    add_service(subcommands)
     add_conformance(subcommands)
     return parser
 

@@ -43,11 +43,3 @@ def add_launch(subcommands: Subcommands) -> None:
     )
     parser.shared_variables |= {model: "LMWIRE_MODEL", api_key: "LMWIRE_API_KEY"}
     parser.set_defaults(run=run_later("launch"))
-
-
-def split_agent_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments before and after the first `--`. argparse would read the latter as its own."""
-    if argv[:1] != ["launch"] or "--" not in argv:
-        return argv, []
-    border = argv.index("--")
-    return argv[:border], argv[border + 1 :]

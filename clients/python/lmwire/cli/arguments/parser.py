@@ -73,3 +73,17 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number
+
+
+def split_trailing_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments before and after the first `--` of a command that passes the latter to another program.
+
+    argparse would read them as its own.
+
+    Args:
+        argv: The command line, after the program's name.
+    """
+    if argv[:1] not in (["launch"], ["service"]) or "--" not in argv:
+        return argv, []
+    border = argv.index("--")
+    return argv[:border], argv[border + 1 :]

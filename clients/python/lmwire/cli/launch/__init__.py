@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
     with find_server(arguments.url, arguments.api_key, arguments.model) as server, _scratch_folder() as folder:
         setup = agent.configure(server, folder)
         _report(agent, server, setup)
-        return _run_agent([program, *setup.arguments, *arguments.agent_arguments], setup.environment)
+        return _run_agent([program, *setup.arguments, *arguments.trailing_arguments], setup.environment)
 
 
 def _exit_with_cleanup(number: int, _: object) -> None:
