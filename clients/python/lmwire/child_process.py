@@ -7,8 +7,11 @@ an environment variable contains an empty or a relative path.
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+BUNDLE: Final = "lmwire"
+"""Value of `sys.frozen` in the program of a bundle. Other programs without a Python of their own have other values."""
 _PATHS: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX")
 """Variables in which Python looks for modules and for their compiled form."""
 _REMOVED: Final = ("PYTHONINSPECT",)
@@ -22,7 +25,21 @@ def python_command(module: str, *arguments: str) -> list[str]:
         module: The module's name.
         arguments: Its command line.
     """
-    return [sys.executable, "-P", "-m", module, *arguments]
+    return [python_program(), "-P", "-m", module, *arguments]
+
+
+def python_program() -> str:
+    """Return the program that runs lmwire's modules: this Python, or the bundle beside a frozen program.
+
+    PyInstaller, py2app and cx_Freeze turn a Python program into a frozen one. Its `sys.executable` is the program
+    itself, so `-m` would start it again. The bundle's folder is `lmwire`, as docs/hosts.md says.
+    """
+    if getattr(sys, "frozen", BUNDLE) == BUNDLE:
+        return sys.executable
+    folder = Path(sys.executable).resolve().parent
+    beside = folder / "lmwire" / "lmwire"
+    in_resources = folder.parent / "Resources" / "lmwire" / "lmwire"
+    return str(in_resources if sys.platform == "darwin" and in_resources.is_file() else beside)
 
 
 def child_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 import logging
 import os
+import sys
 from importlib.util import find_spec
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from .child_process import python_command
+from .child_process import python_command, python_program
 from .errors import LmwireError
 from .worker_programs import kill_programs, run_program
 
@@ -107,5 +108,5 @@ def listing_command(*options: str) -> list[str]:
 
 
 def _require_worker() -> None:
-    if find_spec("huggingface_hub") is None:
+    if python_program() == sys.executable and find_spec("huggingface_hub") is None:
         raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")

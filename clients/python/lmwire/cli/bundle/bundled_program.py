@@ -23,6 +23,7 @@ _CERTIFICATES: Final = (
 
 def main() -> int:
     """Run the command line in `sys.argv`, and return its exit code."""
+    setattr(sys, "frozen", "lmwire")  # noqa: B010 : tells lmwire that this program runs its modules
     prepare_environment(os.environ)
     if sys.argv[1:3] == ["-P", "-m"]:
         module = sys.argv[3]
