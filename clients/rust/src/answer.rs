@@ -106,7 +106,7 @@ impl Accumulator {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidResult`] if the arguments of a whole call are not a JSON object.
+    /// [`Error::MalformedResult`] if the arguments of a whole call are not a JSON object.
     pub fn answer(mut self) -> Result<Answer> {
         let ends = self.ends();
         let choices = ends.into_iter().enumerate().map(|(number, end)| {
@@ -168,7 +168,7 @@ impl Parts {
 impl CallParts {
     fn call(self) -> Result<ToolCall> {
         let arguments: Map<String, Value> = serde_json::from_str(&self.arguments).map_err(|error| {
-            Error::InvalidResult(format!("the arguments of the call {:?} are not a JSON object: {error}", self.id))
+            Error::MalformedResult(format!("the arguments of the call {:?} are not a JSON object: {error}", self.id))
         })?;
         Ok(ToolCall { id: self.id, name: self.name, arguments: Value::Object(arguments) })
     }

@@ -40,8 +40,14 @@ pub enum Error {
     #[error("too many events of the request wait to be read; it was cancelled")]
     SlowConsumer,
     /// The events do not make a whole result, which no correct worker sends.
-    #[error("the worker sent a wrong result: {0}")]
-    InvalidResult(String),
+    #[error("the worker sent a malformed result: {0}")]
+    MalformedResult(String),
+    /// The system does not end the worker's process, although it was killed.
+    #[error("the system does not end the worker's process {pid}")]
+    StillRunning {
+        /// The process id.
+        pid: u32,
+    },
     /// This machine has no worker.
     #[error("no worker found; install it with `pip install '{packages}'`, or install uv")]
     WorkerNotFound {

@@ -65,7 +65,7 @@ impl Request {
                 event => on_event(event)?,
             }
         }
-        Err(Error::InvalidResult("the request ended without a result".into())) // its queue always ends with one
+        Err(Error::MalformedResult("the request ended without a result".into())) // its queue always ends with one
     }
 }
 
@@ -125,7 +125,7 @@ impl AnswerStream {
     ///
     /// # Errors
     ///
-    /// Those of the stream, and [`Error::InvalidResult`].
+    /// Those of the stream, and [`Error::MalformedResult`].
     pub async fn collect_answer(mut self) -> Result<Answer> {
         let mut accumulator = Accumulator::new();
         while let Some(event) = self.next().await {

@@ -94,7 +94,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidResult`] if the system does not end the process.
+    /// [`Error::StillRunning`] if the system does not end the process.
     pub async fn close(&self) -> Result<()> {
         self.shut_down(false).await
     }
@@ -114,7 +114,7 @@ impl Worker {
         if self.connection().is_done() {
             return Ok(());
         }
-        Err(Error::InvalidResult(format!("the system does not end the worker's process {}", self.pid())))
+        Err(Error::StillRunning { pid: self.pid() })
     }
 
     /// Load a model in place of the present one. It can take minutes; [`Worker::load_stream`] reports how far it has come.
@@ -175,7 +175,7 @@ impl Worker {
         });
         let usage = done!(done.await?, Embed).usage;
         if let Some(number) = vectors.iter().position(|(dims, vector)| vector.is_empty() || vector.len() != *dims) {
-            return Err(Error::InvalidResult(format!("vector {number} is not whole")));
+            return Err(Error::MalformedResult(format!("vector {number} is not whole")));
         }
         Ok(Embeddings { vectors: vectors.into_iter().map(|(_, vector)| vector).collect(), usage })
     }
@@ -272,7 +272,7 @@ fn answer_event(event: RawEvent) -> Option<Event> {
 
 /// Add a part to its vector; each has its number of dimensions with it.
 fn add_part(vectors: &mut [(usize, Vec<f32>)], part: EmbeddingPart) -> Result<()> {
-    let wrong = || Error::InvalidResult(format!("a part of vector {} does not fit", part.index));
+    let wrong = || Error::MalformedResult(format!("a part of vector {} does not fit", part.index));
     let (dims, vector) = vectors.get_mut(part.index).ok_or_else(wrong)?;
     let Numbers::List(numbers) = &part.embedding else { return Err(wrong()) };
     if part.offset != vector.len() || part.offset + numbers.len() > part.dims {

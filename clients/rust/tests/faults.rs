@@ -2,12 +2,17 @@
 
 mod support;
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lmwire::{CircuitBreaker, Error, ErrorCode, FinishReason, LossReason, ShutdownTimeouts, Supervisor, Worker};
-use support::{builder, faulty, gone, is_alive, missing_file, mock, read, within};
+use lmwire::{Chat, CircuitBreaker, Error, ErrorCode, FinishReason, LossReason, ShutdownTimeouts, Supervisor, Worker};
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::Command;
+
+use support::{builder, faulty, gone, is_alive, lmwire, missing_file, mock, read, within};
 
 const IMPATIENT: ShutdownTimeouts = ShutdownTimeouts {
     quit: Duration::from_millis(50),
@@ -200,6 +205,41 @@ fn the_end_of_the_runtime_ends_the_process() {
         let other = mock(&[]).await; // tokio reaps the first process when it starts or reaps another
         within(other.close()).await.unwrap();
     });
+}
+
+/// A program that starts a worker, prints a line when an endless chat streams, and reads on.
+async fn run_host(pipe: &str) {
+    let command = format!("exec 9>'{pipe}'; exec '{}' mock --model mock --token-ms 20", lmwire());
+    let worker = Worker::builder().command(["sh", "-c", &command]).host_watch(true).spawn().await.unwrap();
+    worker.load("mock").await.unwrap();
+    let mut stream = worker.chat(Chat::from("on and on").ignore_eos(true));
+    while let Some(event) = stream.next().await {
+        if !event.unwrap().text().is_empty() {
+            println!("\nstreams");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_killed_leaves_no_worker() {
+    if let Ok(pipe) = std::env::var("LMWIRE_TEST_HOST") {
+        return run_host(&pipe).await;
+    }
+    // The worker holds the pipe open as long as it lives.
+    let pipe = std::env::temp_dir().join(format!("lmwire-rust-{}.pipe", std::process::id()));
+    assert!(Command::new("mkfifo").arg(&pipe).status().await.unwrap().success());
+    let mut host = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_host_that_is_killed_leaves_no_worker", "--nocapture"])
+        .env("LMWIRE_TEST_HOST", &pipe)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut worker = within(File::open(&pipe)).await.unwrap();
+    let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+    while within(lines.next_line()).await.unwrap().expect("the host streams") != "streams" {}
+    host.kill().await.unwrap();
+    within(worker.read_to_end(&mut Vec::new())).await.unwrap();
+    tokio::fs::remove_file(pipe).await.unwrap();
 }
 
 fn supervise(fault: &str) -> Supervisor {
