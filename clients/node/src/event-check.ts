@@ -19,9 +19,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+type Check = (value: unknown) => boolean;
+type Members = ReadonlyArray<readonly [name: string, check: Check]>;
+
+/** Checks by event, and by the name of a command's `done`. They are compiled once, since each token is checked. */
+const CHECKS: ReadonlyMap<string, Check> = new Map(
+  Object.entries(SHAPES).map(([name, shape]) => [name, compile(shape)]),
+);
+
 /** Return whether an event is one that this version knows. Others are ignored. */
 export function isKnown(event: string): boolean {
-  return event === "done" || event in SHAPES;
+  return event === "done" || CHECKS.has(event);
 }
 
 /**
@@ -31,22 +39,35 @@ export function isKnown(event: string): boolean {
  * @param command - The name of its request's command. It decides the shape of `done`.
  */
 export function isWellFormed(event: RawEvent, command: string): boolean {
-  const shape = SHAPES[event.event === "done" ? (DONES[command] ?? "") : event.event];
-  return shape === undefined || fits(event, shape);
+  const check = CHECKS.get(event.event === "done" ? (DONES[command] ?? "") : event.event);
+  return check === undefined || check(event);
 }
 
-function fits(value: unknown, shape: Shape): boolean {
-  if (typeof shape === "string")
-    return shape === "any" || (shape === "object" ? isObject(value) : typeof value === shape);
-  if ("anyOf" in shape) return shape.anyOf.some((member) => fits(value, member));
-  if ("items" in shape) return Array.isArray(value) && value.every((item) => fits(item, shape.items));
-  return isObject(value) && hasMembers(value, shape);
+function compile(shape: Shape): Check {
+  if (shape === "any") return () => true;
+  if (shape === "object") return isObject;
+  if (typeof shape === "string") return (value) => typeof value === shape;
+  if ("anyOf" in shape) {
+    const checks = shape.anyOf.map(compile);
+    return (value) => checks.some((check) => check(value));
+  }
+  if ("items" in shape) {
+    const check = compile(shape.items);
+    return (value) => Array.isArray(value) && value.every(check);
+  }
+  const required = compileMembers(shape.required);
+  const optional = compileMembers(shape.optional);
+  return (value) => isObject(value) && haveShape(value, required) && haveShape(value, optional, true);
 }
 
-function hasMembers(value: Record<string, unknown>, shape: { required: object; optional: object }): boolean {
-  for (const [name, member] of Object.entries(shape.required)) if (!fits(value[name], member)) return false;
-  for (const [name, member] of Object.entries(shape.optional)) {
-    if (value[name] !== undefined && !fits(value[name], member)) return false;
+function compileMembers(members: Record<string, Shape>): Members {
+  return Object.entries(members).map(([name, shape]) => [name, compile(shape)]);
+}
+
+function haveShape(value: Record<string, unknown>, members: Members, mayBeAbsent = false): boolean {
+  for (const [name, check] of members) {
+    const member = value[name];
+    if (!(mayBeAbsent && member === undefined) && !check(member)) return false;
   }
   return true;
 }

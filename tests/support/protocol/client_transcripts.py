@@ -207,6 +207,7 @@ TRANSCRIPTS: Final = [
         [
             r'{"event":"mood","id":"$ID","value":[1,null,{"a":-0.0}]}',
             r'{"event":"mood","id":"of nobody"}',
+            r'{"event":"toString","id":"$ID"}',
             r'{"event":"progress","id":"$ID","stage":7}',
             _token(r'"token":"a","token_ids":[1],"mood":{"b":[1e-7]}'),
             _token(r'"token":"music","token_ids":[2],"channel":"audio"'),
@@ -220,6 +221,7 @@ TRANSCRIPTS: Final = [
         by_client={
             "rust": [
                 {"event": "unknown", "value": [1, None, {"a": -0.0}]},
+                {"event": "unknown"},
                 {"event": "token", "token": "a", "token_ids": [1]},
                 {"event": "token", "token": "music", "token_ids": [2], "channel": "audio"},
                 {**_END, "finish_reason": "other"},
