@@ -103,6 +103,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         }
         for benchmark in _BENCHMARKS
     },
+    "bench hosts": dict.fromkeys(
+        ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
+    ),
     "conformance worker": {
         "COMMAND": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
         "--model": "cli/test_options.py::test_the_kit_loads_the_model_that_is_named",

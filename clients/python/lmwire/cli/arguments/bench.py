@@ -14,6 +14,9 @@ class _Benchmark(NamedTuple):
     help: str
     description: str
     example_options: str = ""
+    needs_model: bool = True
+    tokens: int = 256
+    """Default length of each stream."""
 
 
 _BENCHMARKS: Final = (
@@ -73,6 +76,17 @@ _BENCHMARKS: Final = (
         and mlx_vlm.server: tokens a second, and the time to the first token. All of them serve the same model in
         turns. One stream is quick, and is measured four times as often.""",
     ),
+    _Benchmark(
+        "hosts",
+        "speed of the clients in Go, Rust and Node, against the one in Python",
+        """\
+        Measure the events a second that each client delivers from 32 streams, and the time from the spawn of a worker
+        to the first token. Each is compared with the Python client in turns. The worker replays recorded lines, so
+        that the client is what is measured. The programs are built from a checkout of lmwire, with go, cargo and npm
+        where they are installed.""",
+        needs_model=False,
+        tokens=8192,
+    ),
 )
 
 
@@ -81,21 +95,30 @@ def add_bench(subcommands: Subcommands) -> None:
     parser = subcommands.add_parser("bench", help="measure the worker on this machine")
     benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True, dest="benchmark")
     for benchmark in _BENCHMARKS:
-        example = f"lmwire bench {benchmark.name} --model ./my-model{benchmark.example_options}"
+        model = " --model ./my-model" if benchmark.needs_model else ""
+        example = f"lmwire bench {benchmark.name}{model}{benchmark.example_options}"
         _add_options(
             benchmarks.add_parser(
                 benchmark.name,
                 help=benchmark.help,
                 description=dedent(benchmark.description),
                 epilog=f"example:\n  {example}",
-            )
+            ),
+            benchmark,
         )
 
 
-def _add_options(parser: Parser) -> None:
-    parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model folder")
+def _add_options(parser: Parser, benchmark: _Benchmark) -> None:
+    if benchmark.needs_model:
+        parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model folder")
+    else:
+        parser.set_defaults(model=None)
     parser.add_argument(
-        "--tokens", type=positive, default=256, metavar="N", help="length of each stream, in tokens (default: 256)"
+        "--tokens",
+        type=positive,
+        default=benchmark.tokens,
+        metavar="N",
+        help=f"length of each stream, in tokens (default: {benchmark.tokens})",
     )
     parser.add_argument(
         "--rounds", type=positive, default=5, metavar="N", help="how often everything is measured (default: 5)"

@@ -13,7 +13,7 @@ from .results import Result, as_json, format_line, format_table, machine_facts
 
 def run(arguments: Namespace) -> int:
     """Run the benchmark that the command line names, and return the exit code."""
-    if not (arguments.model / "config.json").is_file():
+    if arguments.model is not None and not (arguments.model / "config.json").is_file():
         raise CliError(f"{arguments.model} is not a model's folder: it has no config.json", USAGE)
     benchmark = _load(arguments.benchmark)
     # This process and the programs that it starts load what MLX has compiled for them.
@@ -24,7 +24,8 @@ def run(arguments: Namespace) -> int:
         print(f"measured: {format_line(result)}", file=sys.stderr)
     machine = machine_facts()
     if arguments.json:
-        report = {"machine": machine, "model": str(arguments.model), "figures": as_json(results)}
+        model = {} if arguments.model is None else {"model": str(arguments.model)}
+        report = {"machine": machine, **model, "figures": as_json(results)}
         print(json.dumps(report, indent=2))
     else:
         print(format_table(results))

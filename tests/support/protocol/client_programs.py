@@ -1,0 +1,69 @@
+"""The test programs of the clients, brought up to date, which takes a moment after `make go rust node`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from lmwire.cli.bench.programs.host_programs import PYTHON
+from support.process.lmwire_command import REPOSITORY
+
+from .mutant_host import DRIVER
+
+
+def python_program(name: str) -> list[str]:
+    """Return the command of a Python program: `conformance` or `bench`."""
+    return [sys.executable, str(DRIVER)] if name == "conformance" else PYTHON
+
+
+def go_program(name: str) -> list[str]:
+    """Return the command of a program of the Go client: `conformance` or `bench`."""
+    program = REPOSITORY / ".cache/go" / name
+    _run("clients/go", ["go", "build", "-o", str(program), f"./internal/{name}"])
+    return [str(program)]
+
+
+def rust_program(name: str) -> list[str]:
+    """Return the command of an example of the Rust crate: `conformance` or `bench`."""
+    target = REPOSITORY / ".cache/rust"
+    _fetch("clients/rust", ["cargo", "fetch", "--quiet"])
+    _run("clients/rust", ["cargo", "build", "--quiet", "--target-dir", str(target), "--examples"])
+    example = {"conformance": "conformance_driver", "bench": "bench_host"}[name]
+    return [str(target / "debug/examples" / example)]
+
+
+def node_program(name: str) -> list[str]:
+    """Return the command of a program of the Node client: `conformance` or `bench`."""
+    if not (REPOSITORY / "clients/node/node_modules").is_dir():
+        _fetch("clients/node", ["npm", "ci", "--silent"])
+    _run("clients/node", ["npm", "run", "--silent", "build"])
+    script = {"conformance": "conformance-driver.js", "bench": "bench-host.js"}[name]
+    return ["node", str(REPOSITORY / "clients/node/dist/test" / script)]
+
+
+PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "node": node_program}
+"""Functions that return the command of a program, by client."""
+
+
+def _fetch(folder: str, command: Sequence[str]) -> None:
+    """Fetch a client's packages. Skip if the toolchain is missing or its registry out of reach, except with CI=true."""
+    if _is_ci():
+        _run(folder, command)
+    elif not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    elif subprocess.run(command, check=False, cwd=REPOSITORY / folder).returncode:
+        pytest.skip(f"{command[0]} cannot fetch the packages of {folder}")
+
+
+def _run(folder: str, command: Sequence[str]) -> None:
+    """Build a client's driver, which takes a moment after `make go rust node`. Skip without the toolchain."""
+    if not _is_ci() and not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    subprocess.run(command, check=True, cwd=REPOSITORY / folder)
+
+
+def _is_ci() -> bool:
+    return os.environ.get("CI") == "true"
