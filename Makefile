@@ -40,7 +40,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j2 go lua node rust
+	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j3 go lua node rust
 # Types are checked while the tests run, and are reported after them; either fails.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
 # those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
@@ -79,12 +79,12 @@ lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
 	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
 	$(BIN)/lmwire conformance host --timeout 20 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
-node: $(STAMP) ## check and test the Node client, the AI SDK provider and the Electron app, where npm is installed
+node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Electron app and the VS Code extension, where npm is installed
 	@if ! command -v npm >/dev/null; then \
 		echo "npm is not installed, so clients/node is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
-	for package in clients/node clients/node-ai-sdk examples/electron; do \
+	for package in clients/node clients/node-ai-sdk examples/electron examples/vscode; do \
 		(cd $$package; npm ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
 		(set -ex; cd $$package; npm run --silent lint; npm test --silent) || exit 1; \
 	done; \
