@@ -123,10 +123,10 @@ def test_every_option_of_a_load_reaches_it() -> None:
 
 def test_chat_shows_the_number_of_drafted_tokens() -> None:
     with Terminal("chat", "builtin:tiny", "--draft", "builtin:tiny", "--max-tokens", "20") as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(">")
         terminal.type("Who are you?\r")
         assert " of them drafted" in terminal.read_until("tok/s")
-        terminal.read_until("> ")
+        terminal.read_until(">")
         terminal.type("\x04")
         assert terminal.wait() == 0
 

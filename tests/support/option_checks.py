@@ -8,7 +8,7 @@ from typing import Final
 
 _BENCHMARKS: Final = ("pipe", "generation", "mixed", "cache", "draft", "vision", "http")
 _MEASURES: Final = "cli/test_bench.py::test_it_measures_every_figure"
-_CHAT: Final = "cli/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
+_CHAT: Final = "cli/chat/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
 _LOAD: Final = "cli/test_options.py::test_every_option_of_a_load_reaches_it"
 _KIT: Final = "conformance/test_command.py"
 _HOST_KIT: Final = "conformance_host/test_kit.py"
@@ -42,17 +42,18 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--list-faults": "mock/test_faults.py::test_the_list_is_printed_with_parameters_and_their_defaults",
     },
     "chat": {
-        "MODEL": "cli/test_chat.py::test_without_a_model_it_uses_the_built_in_one",
+        "MODEL": "cli/chat/test_chat.py::test_without_a_model_it_uses_the_built_in_one",
         "--adapter": _LOAD,
         "--draft": "cli/test_options.py::test_chat_shows_the_number_of_drafted_tokens",
-        "--context-len": "cli/test_chat.py::test_options_reach_the_load",
+        "--context-len": "cli/chat/test_chat.py::test_options_reach_the_load",
         "--kv-bits": _LOAD,
         "--force": _LOAD,
         "--generation-config": _LOAD,
-        "--prompt": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
-        "--image": "cli/test_chat.py::test_images_are_sent_with_the_prompt",
+        "--prompt": "cli/chat/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+        "--image": "cli/chat/test_chat.py::test_images_are_sent_with_the_prompt",
+        "--resume": "cli/chat/test_chat_terminal.py::test_the_last_conversation_can_be_resumed",
         "--system": _CHAT,
-        "--max-tokens": "cli/test_chat.py::test_options_reach_the_request",
+        "--max-tokens": "cli/chat/test_chat.py::test_options_reach_the_request",
         **dict.fromkeys(
             (
                 *("--temperature", "--top-p", "--top-k", "--min-p", "--xtc-probability", "--xtc-threshold"),
@@ -61,7 +62,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             ),
             _CHAT,
         ),
-        "--worker": "cli/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
+        "--worker": "cli/chat/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
     },
     "models": {
         "--all": "cli/test_models.py::test_all_shows_why_a_model_cannot_run",

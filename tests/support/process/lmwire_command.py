@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import termios
 import time
 from pathlib import Path
@@ -51,6 +52,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self._master, slave = os.openpty()
+        self._state = tempfile.TemporaryDirectory()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 30, 100, 0, 0))
         self._process = subprocess.Popen(
             [sys.executable, "-c", _ON_TERMINAL, LMWIRE, *arguments],
@@ -58,7 +60,14 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            env=_environment({"TERM": "xterm-256color", **environment}),
+            env=_environment(
+                {
+                    "TERM": "xterm-256color",
+                    "PROMPT_TOOLKIT_NO_CPR": "1",
+                    "XDG_STATE_HOME": self._state.name,
+                    **environment,
+                }
+            ),
         )
         os.close(slave)
         self._unread = ""
@@ -70,6 +79,7 @@ class Terminal:
         self._process.kill()
         self._process.wait(SECONDS)
         os.close(self._master)
+        self._state.cleanup()
 
     def type(self, keys: str) -> None:
         r"""Type keys. `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""

@@ -129,8 +129,9 @@ def _make_bars(unit: str) -> "Progress":
         TransferSpeedColumn,
     )
 
-    of_unit = (DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
-    columns = (TextColumn("{task.description}", style="dim"), BarColumn(), *of_unit, TimeRemainingColumn())
+    of_bytes = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    of_unit = of_bytes if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
+    columns = (TextColumn("{task.description}", style="dim"), BarColumn(), *of_unit)
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 

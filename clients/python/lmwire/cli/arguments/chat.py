@@ -89,6 +89,11 @@ def _add_conversation_options(group: ArgumentGroup) -> None:
         metavar="FILE",
         help="send this image with the first prompt; repeatable",
     )
+    group.add_argument(
+        "--resume",
+        metavar="NAME",
+        help="go on with a conversation that /save has saved, or with the last one, whose name is last",
+    )
     group.add_argument("--system", metavar="TEXT", help="the system message")
     group.add_argument(
         "--tools",

@@ -2,25 +2,31 @@
 
 import sys
 from argparse import Namespace
-from typing import Any
+from typing import Any, cast
 
 import lmwire
 
+from ..arguments.chat import BUILT_IN
 from ..errors import INTERRUPTED, OK, USAGE, CliError
 from .chat_session import ChatSession, Stopped
 from .conversation import Conversation, print_summary
+from .saved_chats import InvalidChat, SavedChat, load_chat
 
 
 def run(arguments: Namespace) -> int:
     """Run the conversation, or give the one answer, and return the exit code."""
     prompt = _prompt(arguments.prompt)
+    saved = _resumed(arguments.resume)
+    model = saved.model if saved and arguments.model == BUILT_IN else arguments.model
     try:
         with ChatSession(arguments.worker, arguments.system, _request_fields(arguments)) as session:
-            session.load(arguments.model, _given(arguments, lmwire.LoadOptions))
+            session.load(model, _given(arguments, lmwire.LoadOptions))
+            if saved:
+                session.messages = cast("list[lmwire.MessageDict]", saved.messages)
             for image in arguments.image:
                 session.attach(image)
             if prompt is None:
-                Conversation(session, arguments.model).run()
+                Conversation(session).run()
             else:
                 print_summary(session.send_prompt(prompt).result)
     except Stopped:
@@ -28,6 +34,18 @@ def run(arguments: Namespace) -> int:
     except lmwire.LmwireError as error:
         raise CliError(_sentence(error)) from error
     return OK
+
+
+def _resumed(name: str | None) -> SavedChat | None:
+    """Return the conversation to go on with, if there is one.
+
+    Args:
+        name: Its name; None to begin a new one.
+    """
+    try:
+        return None if name is None else load_chat(name)
+    except InvalidChat as error:
+        raise CliError(f"--resume: {error}", USAGE) from None
 
 
 def _prompt(given: str | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import lmwire
 from lmwire.options import MediaPartDict
 from lmwire.responses.answer import assemble_answer
-from lmwire_protocol.events import Progress, ResultDone
+from lmwire_protocol.events import ModelDone, Progress, ResultDone
 
 from ..progress import StageProgress, show_progress
 from .display import choose_display
@@ -42,10 +42,14 @@ class ChatSession:
     def __init__(self, command: Sequence[str] | None, system: str | None, fields: dict[str, Any]) -> None:
         self._runner = asyncio.Runner()
         self._worker = lmwire.AsyncWorker(command)
-        self._fields = fields
-        self._system: list[lmwire.MessageDict] = [{"role": "system", "content": system}] if system else []
-        self._messages: list[lmwire.MessageDict] = [*self._system]
+        self.fields = fields
+        self.model = ""
+        self.context_len: int | None = None
+        self._load_options: dict[str, Any] = {}
+        self._system: list[lmwire.MessageDict] = []
+        self._messages: list[lmwire.MessageDict] = []
         self._attachments: list[MediaPartDict] = []
+        self.set_system(system or "")
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
@@ -68,7 +72,40 @@ class ChatSession:
             options: The other fields of the load.
         """
         with show_progress() as progress:
-            self._runner.run(self._load(model, options, progress))
+            loaded = self._runner.run(self._load(model, options, progress))
+        self.model, self.context_len, self._load_options = model, loaded.context_len, options
+
+    def switch_model(self, name: str) -> None:
+        """Load another model with the same options, and keep the conversation. An adapter and a draft do not stay.
+
+        Args:
+            name: A folder, a hub id or an alias.
+
+        Raises:
+            RequestFailed: It cannot be loaded.
+        """
+        own = ("adapter_path", "draft_path", "context_len")
+        self.load(name, {key: value for key, value in self._load_options.items() if key not in own})
+
+    @property
+    def messages(self) -> list[lmwire.MessageDict]:
+        """The conversation so far, with the system message."""
+        return [*self._messages]
+
+    @messages.setter
+    def messages(self, messages: list[lmwire.MessageDict]) -> None:
+        self._system = [message for message in messages[:1] if message.get("role") == "system"]
+        self._messages = [*messages]
+
+    def set_system(self, text: str) -> None:
+        """Replace the system message.
+
+        Args:
+            text: The message; an empty one removes it.
+        """
+        rest = self._messages[len(self._system) :]
+        self._system = [{"role": "system", "content": text}] if text else []
+        self._messages = [*self._system, *rest]
 
     def send_prompt(self, prompt: str) -> ChatReply:
         """Send a prompt, show the answer, and add both to the conversation.
@@ -93,7 +130,7 @@ class ChatSession:
         messages = [*self._messages, *turn]
         deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta] = []
         try:
-            with choose_display(formatted="format" not in self._fields) as display:
+            with choose_display(formatted="format" not in self.fields) as display:
                 result = self._runner.run(self._answer(messages, deltas, display))
                 answer = assemble_answer(deltas, result.finish_reason)
                 for call in answer.tool_calls:
@@ -111,11 +148,11 @@ class ChatSession:
         self._messages = [*self._system]
         self._attachments = []
 
-    async def _load(self, model: str, options: dict[str, Any], progress: StageProgress) -> None:
+    async def _load(self, model: str, options: dict[str, Any], progress: StageProgress) -> ModelDone:
         def show(event: Progress) -> None:
             progress.show(event.stage, event.current, event.total, event.unit)
 
-        await self._worker.load(model, on_progress=show, **options)
+        return await self._worker.load(model, on_progress=show, **options)
 
     async def _answer(
         self,
@@ -124,7 +161,7 @@ class ChatSession:
         display: PlainDisplay,
     ) -> ResultDone:
         try:
-            async with self._worker.chat(messages, **self._fields) as stream:
+            async with self._worker.chat(messages, **self.fields, on_progress=display.show_progress) as stream:
                 async for delta in stream:
                     deltas.append(delta)
                     if delta.reasoning:

@@ -1,25 +1,20 @@
-"""A conversation on a terminal: reads a line, shows the answer, and repeats."""
+"""A conversation on a terminal: reads a prompt, shows the answer, and repeats."""
 
 import sys
 from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import lmwire
 from lmwire_protocol.events import ResultDone
 
 from ..terminal_text import dim, strip_controls
 from .chat_session import ChatSession, Stopped
+from .commands import is_command, run_command
 from .keyboard import echo_off
+from .reader import choose_reader, read
+from .saved_chats import LAST, InvalidChat, SavedChat, save_chat
 
 _PROMPT: Final = "> "
-_HELP: Final = """\
-/image FILE   send an image with the next prompt
-/clear        forget the conversation
-/help         show this help
-/quit         quit, as Ctrl-D does
-Ctrl-C        stop the answer; at the prompt, twice quits"""
 
 _CUT_OFF: Final[dict[str, str]] = {
     "length": "no more tokens were allowed",
@@ -32,52 +27,48 @@ class Conversation:
 
     Args:
         session: A session with its model loaded.
-        model: The model's name, for the greeting.
     """
 
-    def __init__(self, session: ChatSession, model: str) -> None:
+    def __init__(self, session: ChatSession) -> None:
         self._session = session
-        self._model = model
+        self._last: ResultDone | None = None
+        self._reader = choose_reader(self._status)
 
     def run(self) -> None:
         """Read and answer until the person quits."""
-        with suppress(ImportError):
-            import_module("readline")  # gives `input` line editing and a history; may write to stdout at once
-        print_note(f"{self._model} is ready. /help lists the commands, Ctrl-D quits.")
-        while (line := _read(_PROMPT)) is not None:
-            match line.strip():
-                case "":
-                    continue
-                case "/quit":
-                    return
-                case "/help":
-                    print_note(_HELP)
-                case "/clear":
-                    self._session.clear()
-                    print_note("Forgotten.")
-                case "/image":
-                    print_note("Which? /image FILE")
-                case command if command.startswith("/image "):
-                    self._attach(command.removeprefix("/image ").strip())
-                case command if command.startswith("/") and command[1:].isalpha():
-                    print_note(f"There is no command {command}; /help lists the commands.")
-                case _:
-                    self._send(line)
-                    print()
+        print_note(f"{self._session.model} is ready. /help lists the commands, Ctrl-D quits.")
+        while (line := read(self._reader, _PROMPT, print_note)) is not None:
+            if line.strip() == "/quit":
+                return
+            if is_command(line):
+                print_note(run_command(self._session, line))
+            elif line.strip():
+                self._send(line)
+                self._save()
+                print()
 
-    def _attach(self, path: str) -> None:
-        try:
-            self._session.attach(lmwire.image_part(Path(path).expanduser()))
-        except OSError as error:
-            print_note(f"{path}: {error.strerror}")
-        else:
-            print_note("It will be sent with your next prompt.")
+    def _status(self) -> str:
+        """Return the status line: the model, and the context and speed of the last answer."""
+        parts = [strip_controls(self._session.model)]
+        if self._last:
+            parts += [_context(self._last, self._session.context_len), *_speed(self._last)]
+        return " · ".join(parts)
+
+    def _save(self) -> None:
+        """Save the conversation for `--resume`. A disk that is full does not end the chat."""
+        messages = cast("list[dict[str, Any]]", self._session.messages)
+        with suppress(InvalidChat, OSError):
+            save_chat(LAST, SavedChat(model=self._session.model, messages=messages))
 
     def _send(self, prompt: str) -> None:
         """Send the prompt, and then the results of the model's tool calls until it calls no more."""
         turn = [self._session.user_message(prompt)]
         while turn:
-            turn = [call.result(_read(f"{strip_controls(call.name)}: ") or "") for call in self._answer(turn)]
+            turn = [call.result(self._result(call.name)) for call in self._answer(turn)]
+
+    def _result(self, name: str) -> str:
+        """Return what the person types as the result of a call."""
+        return read(self._reader, f"{strip_controls(name)}: ", print_note) or ""
 
     def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
         """Show an answer, and return its tool calls."""
@@ -89,6 +80,7 @@ class Conversation:
         except lmwire.RequestFailed as failure:
             print_note(str(failure))
         else:
+            self._last = reply.result
             print_summary(reply.result)
             return reply.calls
         return []
@@ -100,26 +92,20 @@ def print_summary(result: ResultDone) -> None:
     parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
     if result.usage.draft_accepted:
         parts.append(f"{result.usage.draft_accepted} of them drafted")
-    if result.timings.decode_tps is not None:
-        parts.append(f"{result.timings.decode_tps:,.0f} tok/s")
+    parts += _speed(result)
     if reason := _CUT_OFF.get(result.finish_reason):
         parts.append(f"cut off: {reason}")
     print_note(", ".join(parts))
 
 
-def _read(prompt: str) -> str | None:
-    """Return the next line, or None when the person quits: Ctrl-D, or Ctrl-C twice."""
-    for hint in ("Ctrl-C once more quits, as Ctrl-D does.", None):
-        try:
-            return input(prompt)
-        except EOFError:
-            break
-        except KeyboardInterrupt:
-            if hint:
-                print()
-                print_note(hint)
-    print()
-    return None
+def _speed(result: ResultDone) -> list[str]:
+    tps = result.timings.decode_tps
+    return [] if tps is None else [f"{tps:,.0f} tok/s"]
+
+
+def _context(result: ResultDone, context_len: int | None) -> str:
+    used = result.usage.prompt_tokens + result.usage.completion_tokens
+    return f"{used:,} of {context_len:,} tokens ({used / context_len:.0%})" if context_len else f"{used:,} tokens"
 
 
 def print_note(text: str) -> None:

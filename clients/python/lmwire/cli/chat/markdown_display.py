@@ -17,7 +17,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 import lmwire
+from lmwire_protocol.events import Progress
 
+from ..progress import format_progress
 from ..terminal_text import NewlineTrimmer, format_call, strip_controls
 from .plain_display import PlainDisplay
 
@@ -51,6 +53,12 @@ class MarkdownDisplay(PlainDisplay):
         *finished, self._line = (self._line + self._trimmer.add(strip_controls(text))).split("\n")
         for line in finished:
             self._print_dimmed(line)
+
+    def show_progress(self, event: Progress) -> None:
+        """Show how much of a long prompt has been read, beside the spinner."""
+        if event.total and event.total > event.current:
+            line = format_progress(event.stage, event.current, event.total, event.unit)
+            self._spinner.update(text=Text(line, style="dim"))
 
     def show_call(self, call: lmwire.ToolCall) -> None:
         """Show a tool call, dimmed, on a line of its own."""

@@ -5,6 +5,7 @@ import sys
 from contextlib import AbstractContextManager
 
 import lmwire
+from lmwire_protocol.events import Progress
 
 from ..terminal_text import NewlineTrimmer, dim, format_call, strip_controls
 
@@ -32,6 +33,9 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
     def show_reasoning(self, text: str) -> None:
         """Show the next part of the reasoning before the answer."""
         self._reasoning = True
+
+    def show_progress(self, event: Progress) -> None:
+        """Show how much of the prompt has been read, where that has a place."""
 
     def show_call(self, call: lmwire.ToolCall) -> None:
         """Show a tool call on a line of its own."""

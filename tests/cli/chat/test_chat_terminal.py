@@ -11,33 +11,34 @@ ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1
 SHORT = ("chat", "mock", "--worker", MOCK_WORKER)
 RECITING = ("chat", "it", "--worker", f"{FAKE_WORKER} RecitesTheConversation")
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+PROMPT = ">"  # prompt_toolkit moves the cursor instead of writing the space
 
 
 def test_it_answers_turn_after_turn_with_a_summary() -> None:
     with Terminal(*SHORT) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"first **words**{ENTER}")
         terminal.read_until("\nfirst words")  # formatted; the typed line still has its asterisks
-        assert "tok/s" in terminal.read_until("> ")
+        assert "tok/s" in terminal.read_until(PROMPT)
         terminal.type(f"second{ENTER}")
         terminal.read_until("\nsecond")
-        assert "1 token" in terminal.read_until("> ")
+        assert "1 token" in terminal.read_until(PROMPT)
         terminal.type(CTRL_D)
         assert terminal.wait() == 0
 
 
 def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
     with Terminal(*ENDLESS) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"again and again {ENTER}")
         terminal.read_until("and again again")
         terminal.type(CTRL_C)
         terminal.read_until("stopped")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"another {ENTER}")
         terminal.read_until("another another")
         terminal.type(CTRL_C)
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"/quit{ENTER}")
         assert terminal.wait() == 0
 
@@ -45,25 +46,25 @@ def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
 def test_an_image_can_be_sent_in_the_middle_of_it(tmp_path: Path) -> None:
     (tmp_path / "an image.png").write_text("image")
     with Terminal(*RECITING) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"/image {tmp_path / 'none.png'}{ENTER}")
         terminal.read_until("none.png: No such file")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"/image {tmp_path / 'an image.png'}{ENTER}")
         terminal.read_until("It will be sent with your next prompt.")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"see{ENTER}")
         terminal.read_until("aW1hZ2U=")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(CTRL_D)
         assert terminal.wait() == 0
 
 
 def test_ctrl_c_twice_at_the_prompt_quits() -> None:
     with Terminal(*SHORT) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.interrupt("Ctrl-C once more quits")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.interrupt("\n")
         assert terminal.wait() == 0
 
@@ -96,15 +97,15 @@ def test_ctrl_c_ends_a_program_that_has_one_prompt() -> None:
 
 def test_a_refused_turn_is_reported_and_the_conversation_continues() -> None:
     with Terminal(*SHORT, "--temperature", "-1") as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"hello{ENTER}")
         terminal.read_until("`temperature`")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
 
 
 def test_reasoning_is_shown_before_the_answer() -> None:
     with Terminal(*RECITING) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"think{ENTER}")
         terminal.read_until("thought []")
         terminal.read_until("Done.")
@@ -112,22 +113,22 @@ def test_reasoning_is_shown_before_the_answer() -> None:
 
 def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
     with Terminal(*RECITING) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         terminal.type(f"call{ENTER}")
         terminal.read_until('look({"at": "it"})')
-        terminal.read_until("look: ")
+        terminal.read_until("look:")
         terminal.type(f"a cat{ENTER}")
         terminal.read_until("tool: a cat)")
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
 
 
 def test_slash_commands_are_not_sent_to_the_model() -> None:
     with Terminal(*SHORT) as terminal:
-        terminal.read_until("> ")
+        terminal.read_until(PROMPT)
         for command, answer in (("/help", "/clear"), ("/clear", "Forgotten"), ("/dance", "There is no command /dance")):
             terminal.type(command + ENTER)
             terminal.read_until(answer)
-            assert "tok/s" not in terminal.read_until("> ")
+            assert "tok/s" not in terminal.read_until(PROMPT)
 
 
 def test_a_worker_that_dies_ends_the_conversation_with_its_last_words() -> None:
@@ -136,3 +137,55 @@ def test_a_worker_that_dies_ends_the_conversation_with_its_last_words() -> None:
         terminal.read_until("exited with code 70")
         terminal.read_until("no memory left")
         assert terminal.wait() == 1
+
+
+PASTED = "\x1b[200~first line\nsecond line\x1b[201~"
+
+
+def test_a_pasted_text_of_several_lines_is_one_prompt() -> None:
+    with Terminal(*RECITING) as terminal:
+        terminal.read_until(PROMPT)
+        terminal.type(PASTED + ENTER)
+        terminal.read_until("(user: first line")
+        terminal.read_until("second line)")
+
+
+def test_a_prompt_has_several_lines_after_alt_enter_a_backslash_or_quotes() -> None:
+    with Terminal(*RECITING) as terminal:
+        for keys in (f"one\x1b{ENTER}two{ENTER}", f"one\\{ENTER}two{ENTER}", f'"""one{ENTER}two"""{ENTER}'):
+            terminal.read_until(PROMPT)
+            terminal.type(keys)
+            terminal.read_until("user: one")
+            terminal.read_until("two)")
+            terminal.read_until("tok")
+            terminal.type(f"/clear{ENTER}")
+            terminal.read_until("Forgotten.")
+
+
+def test_the_last_conversation_can_be_resumed(tmp_path: Path) -> None:
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    with Terminal(*RECITING, **state) as terminal:
+        terminal.read_until(PROMPT)
+        terminal.type(f"remember{ENTER}")
+        terminal.read_until("(user: remember)")
+        terminal.read_until("tok")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
+    files = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.rglob("*") if file.is_file()}
+    assert files == {"chat_history": 0o600, "last.json": 0o600}
+    with Terminal(*RECITING, "--resume", "last", **state) as terminal:
+        terminal.read_until(PROMPT)
+        terminal.type(f"again{ENTER}")
+        terminal.read_until("user: again)")
+    assert "remember" in (tmp_path / "lmwire" / "chat_history").read_text()
+
+
+def test_a_dumb_terminal_gets_a_plain_line_to_type_on() -> None:
+    with Terminal(*SHORT, TERM="dumb") as terminal:
+        terminal.read_until("> ")
+        terminal.type(f"first \\{ENTER}")
+        terminal.read_until("… ")
+        terminal.type(f"second{ENTER}")
+        terminal.read_until("first \r\nsecond\r\n")
+        terminal.type(CTRL_D)
+        assert terminal.wait() == 0
