@@ -88,9 +88,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "MODEL": "cli/test_rm.py::test_a_model_is_removed_with_all_it_has",
         "--yes": "cli/test_rm.py::test_without_a_terminal_it_removes_only_what_yes_confirms",
     },
-    "service install": {"--dry-run": "cli/test_service.py::test_a_dry_run_prints_the_file_and_changes_nothing"},
+    "service install": {"--dry-run": "shell/test_service.py::test_a_dry_run_prints_the_file_and_changes_nothing"},
     "completion": {
-        "SHELL": "cli/test_completion.py::test_bash_completes_commands_options_choices_and_models",
+        "SHELL": "shell/test_completion.py::test_bash_completes_commands_options_choices_and_models",
     },
     "schema": {"--meta": "cli/test_arguments.py::test_schema_prints_the_committed_files"},
     **{
@@ -101,12 +101,20 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             "--tokens": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
             "--rounds": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
             "--json": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
+            "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
         }
         for benchmark in _BENCHMARKS
     },
-    "bench hosts": dict.fromkeys(
-        ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
-    ),
+    "bench hosts": {
+        **dict.fromkeys(
+            ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
+        ),
+        "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+    },
+    "bench plot": {
+        "RESULTS": "cli/test_bench_plot.py::test_files_of_earlier_runs_are_plotted",
+        "--plot": "cli/test_bench_plot.py::test_files_of_earlier_runs_are_plotted",
+    },
     "conformance worker": {
         "COMMAND": f"{_KIT}::test_passed_cases_are_listed_and_the_exit_code_is_0",
         "--model": "cli/test_options.py::test_the_kit_loads_the_model_that_is_named",

@@ -106,6 +106,15 @@ def add_bench(subcommands: Subcommands) -> None:
             ),
             benchmark,
         )
+    _add_plot(
+        benchmarks.add_parser(
+            "plot",
+            help="plot results that were written before",
+            description="Plot the results of earlier runs in the terminal, and into a PNG file.",
+            epilog="example:\n  lmwire bench pipe --model ./my-model --json > pipe.json\n"
+            "  lmwire bench plot pipe.json --plot pipe.png",
+        )
+    )
 
 
 def _add_options(parser: Parser, benchmark: _Benchmark) -> None:
@@ -124,4 +133,11 @@ def _add_options(parser: Parser, benchmark: _Benchmark) -> None:
         "--rounds", type=positive, default=5, metavar="N", help="how often everything is measured (default: 5)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="plot the results: a PNG file, and in the terminal")
     parser.set_defaults(run=run_later("bench"))
+
+
+def _add_plot(parser: Parser) -> None:
+    parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files of `lmwire bench … --json`")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a PNG file, too")
+    parser.set_defaults(run=run_later("bench.plotting"))

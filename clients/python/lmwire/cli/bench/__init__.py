@@ -4,10 +4,13 @@ import atexit
 import json
 import sys
 from argparse import Namespace
+from contextlib import redirect_stdout
 from importlib import import_module
 from types import ModuleType
 
 from ..errors import OK, USAGE, CliError
+from . import plotting
+from .plotting import Figure
 from .results import Result, as_json, format_line, format_table, machine_facts
 
 
@@ -30,6 +33,12 @@ def run(arguments: Namespace) -> int:
     else:
         print(format_table(results))
         print("\nmeasured on " + ", ".join(f"{name} {value}" for name, value in machine.items()))
+    if arguments.plot:
+        # stdout has the JSON, so the plot in the terminal goes to stderr.
+        with redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+            plotting.plot(
+                [Figure(name=r.name, value=r.value, unit=r.unit, target=r.target) for r in results], arguments.plot
+            )
     return OK
 
 
