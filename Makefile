@@ -20,7 +20,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go lua node rust conformance style lint format schema traceability lock docs man dist bench
+.PHONY: help setup chat test check go lua node rust conformance style lint format schema traceability lock docs man wheel dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ docs: $(STAMP) ## build the documentation site in .cache/site (DOCS=serve shows 
 
 man: $(STAMP) ## write the manual pages into .cache/man; the wheel gets its own
 	$(BIN)/python tools/man_pages.py .cache/man
+
+wheel: $(STAMP) ## build the wheel into dist/, to install with pip or to run with uvx
+	$(BIN)/hatchling build --target wheel --directory dist
 
 dist: $(STAMP) ## build the wheel and the source archive into dist/
 	$(BIN)/hatchling build --directory dist

@@ -118,7 +118,7 @@ def test_servers_are_measured_only_if_uvloop_is_installed(tmp_path: Path, monkey
     for module in ("benchmarks.http", "programs.http_servers"):
         monkeypatch.delitem(sys.modules, f"lmwire.cli.bench.{module}")
     model = random_model.write_model(tmp_path)
-    with pytest.raises(CliError, match=r"^uvloop is not installed: pip install 'lmwire\[http\]'$"):
+    with pytest.raises(CliError, match=r"^uvloop is not installed; install it with `pip install 'lmwire\[http\]'`$"):
         bench.run(parse(["bench", "http", "--model", str(model)]))
 
 

@@ -36,7 +36,7 @@ def test_a_package_outside_its_range_is_a_failure_of_the_worker(monkeypatch: pyt
     real = installation._version
     monkeypatch.setattr(installation, "_version", lambda name: "0.1" if name == "mlx-lm" else real(name))
     (worker,) = [finding for finding in installation.check_packages() if finding.topic == "[worker]"]
-    assert (worker.level, worker.fix) == ("fail", "pip install --upgrade 'lmwire[worker]'")
+    assert (worker.level, worker.fix) == ("fail", "pip install 'lmwire[worker]'")
     assert worker.text.startswith("mlx-lm 0.1 is not in ")
 
 

@@ -30,6 +30,7 @@ def test_make_alone_lists_every_target_and_what_it_does() -> None:
         "man",
         "docs",
         "dist",
+        "wheel",
         "bench",
     }
     assert expected == set(targets)

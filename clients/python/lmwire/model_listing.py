@@ -8,6 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from lmwire_protocol.extras import worker_install_hint
+
 from .child_process import python_command, python_program
 from .errors import LmwireError
 from .worker_programs import kill_programs, run_program
@@ -109,4 +111,4 @@ def listing_command(*options: str) -> list[str]:
 
 def _require_worker() -> None:
     if python_program() == sys.executable and find_spec("huggingface_hub") is None:
-        raise LmwireError("the worker's libraries are not installed: pip install 'lmwire[worker]'")
+        raise LmwireError(f"MLX is not installed; {worker_install_hint()}")

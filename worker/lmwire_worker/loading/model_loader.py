@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmwire_protocol import DEFAULT_MODEL, FEATURES, Load, RequestError
+from lmwire_protocol.extras import install_hint, worker_install_hint
 
 from ..engine.interface import LoadCancelled, ModelRunner, Report
 from ..engine.load_context import LoadContext
@@ -70,7 +71,7 @@ class MlxModelLoader:
         from ..process.private_directory import use_private_directory  # after the first reply
 
         if "mlx_lm" not in self.names:
-            self._missing = f"mlx-lm is not installed; {_install_hint()}"
+            self._missing = f"mlx-lm is not installed; {worker_install_hint()}"
             return
         try:
             use_private_directory(on_exit)
@@ -81,7 +82,7 @@ class MlxModelLoader:
             with _preserved_file_limit():
                 import mlx_lm  # noqa: F401
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
-            self._missing = f"mlx-lm cannot be imported ({error}); {_install_hint()}"
+            self._missing = f"mlx-lm cannot be imported ({error}); {worker_install_hint()}"
 
     def read_pressure(self) -> MemoryPressure:
         """Return the pressure on the system's memory; NORMAL on a device with memory of its own."""
@@ -178,7 +179,7 @@ class MlxModelLoader:
     def _require(self, library: str, why: str) -> None:
         if library not in self.names:
             problem = f"{why}, and {library.replace('_', '-')} is not installed"
-            raise RequestError("unsupported", f"{problem}; install it with `pip install 'lmwire[vision]'`")
+            raise RequestError("unsupported", f"{problem}; {install_hint('vision')}")
 
 
 def _config_of(folder: Path) -> dict[str, Any]:
@@ -199,12 +200,6 @@ def _release_memory() -> None:
         from ..models.memory_budget import release_cached_memory
 
         release_cached_memory()
-
-
-def _install_hint() -> str:
-    extra = "worker" if sys.platform == "darwin" else "cpu"
-    others = "" if sys.platform == "darwin" else " (or `pip install 'lmwire[cuda]'` for an NVIDIA GPU)"
-    return f"install it with `pip install 'lmwire[{extra}]'`{others}"
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from lmwire_protocol.extras import install_hint
+
 from .media_error import MediaError
 
 DECODER: Final = Path(__file__).with_name("aac_decoder.py")
@@ -64,5 +66,5 @@ def decode_aac(content: bytes, container: str, limit: int) -> "tuple[array[float
 
 
 def _missing_library() -> MediaError:
-    problem = "PyAV is not installed, which reads M4A and AAC; install it with `pip install 'lmwire[aac]'`"
+    problem = f"PyAV is not installed, which reads M4A and AAC; {install_hint('aac')}"
     return MediaError(problem, "unsupported")

@@ -5,6 +5,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lmwire_protocol.extras import install_hint
+
 from .media_error import MediaError
 from .policy import MediaPolicy
 
@@ -69,7 +71,7 @@ def decode_image(content: bytes, policy: MediaPolicy, allowance: PixelBudget) ->
         import PIL.Image
         import PIL.ImageOps
     except ImportError:
-        problem = "Pillow is not installed, which reads images; install it with `pip install 'lmwire[vision]'`"
+        problem = f"Pillow is not installed, which reads images; {install_hint('vision')}"
         raise MediaError(problem, "unsupported") from None
     try:
         image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lmwire_protocol.extras import install_hint
+
 from .aac import container_format, decode_aac
 from .media_error import MediaError
 from .policy import MediaPolicy
@@ -51,7 +53,7 @@ def decode_sound(content: bytes, policy: MediaPolicy) -> "tuple[NDArray[np.float
         import miniaudio  # noqa: F401
         import numpy as np
     except ImportError:
-        problem = "miniaudio is not installed, which reads sounds; install it with `pip install 'lmwire[vision]'`"
+        problem = f"miniaudio is not installed, which reads sounds; {install_hint('vision')}"
         raise MediaError(problem, "unsupported") from None
     if content.startswith(b"OggS"):
         decoded, rate = decode_vorbis(content, policy.max_samples)

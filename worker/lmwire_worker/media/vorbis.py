@@ -4,6 +4,8 @@ import io
 from array import array
 from typing import Final
 
+from lmwire_protocol.extras import install_hint
+
 from .media_error import MediaError
 
 _FRAMES: Final = 1 << 14
@@ -23,7 +25,7 @@ def decode_vorbis(content: bytes, limit: int) -> "tuple[array[float], int]":
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: it does not find its own library
-        problem = "soundfile is not installed, which reads Ogg Vorbis; install it with `pip install 'lmwire[vision]'`"
+        problem = f"soundfile is not installed, which reads Ogg Vorbis; {install_hint('vision')}"
         raise MediaError(problem, "unsupported") from None
     samples = array("f")
     try:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from lmwire_protocol import AudioPart, Message, RequestError, TextPart
+from lmwire_protocol.extras import install_command
 
 from ..media import MediaKind
 
@@ -56,7 +57,7 @@ def _install_hint(kind: MediaKind) -> str:
     if find_spec("mlx_vlm"):
         return ""
     verb = "hear are given sounds" if kind == "sound" else "see are shown images"
-    return f"; models that {verb} with `pip install 'lmwire[vision]'`"
+    return f"; models that {verb} with `{install_command('vision')}`"
 
 
 def _attachment_note(kinds: list[MediaKind]) -> str:

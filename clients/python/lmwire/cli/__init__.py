@@ -42,5 +42,6 @@ def _run_server() -> int:
     from importlib.util import find_spec
 
     if find_spec("starlette") is None:
-        sys.exit("lmwire serve: the HTTP server's libraries are not installed: pip install 'lmwire[http]'")
+        install_hint = import_module("lmwire_protocol.extras").install_hint
+        sys.exit(f"lmwire serve: starlette is not installed; {install_hint('http')}")
     return import_module("lmwire_http.cli.main").main(sys.argv[2:])

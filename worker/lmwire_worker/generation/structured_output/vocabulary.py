@@ -9,6 +9,7 @@ from typing import Any, Final
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.extras import install_hint
 
 from ...sandbox import LimitExceeded, Sandbox
 
@@ -102,7 +103,7 @@ class Vocabulary:
         try:
             import llguidance.hf
         except ImportError:
-            problem = "constrained answers need llguidance, which is not installed; install lmwire[worker]"
+            problem = f"constrained answers need llguidance, which is not installed; {install_hint('worker')}"
             raise RequestError("unsupported", problem) from None
         try:
             return llguidance.hf.from_tokenizer(self._tokenizer._tokenizer, n_vocab=self._size, eos_token=self._ends)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from lmwire_protocol.extras import install_command
+
 from ...errors import invalid_field
 from .request_schema import AudioFormat
 
@@ -66,7 +68,7 @@ def choose_format(requested: AudioFormat | None) -> AudioFormat:
     """
     can_compress = importlib.util.find_spec("av") is not None
     if requested in _CODECS and not can_compress:
-        problem = f"{requested} needs PyAV; ask for wav or pcm, or let the operator `pip install 'lmwire[aac]'`"
+        problem = f"{requested} needs PyAV; ask for wav or pcm, or let the operator run `{install_command('aac')}`"
         raise invalid_field(f"response_format: {problem}", "response_format")
     if requested is not None:
         return requested

@@ -8,6 +8,8 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from types import ModuleType
 
+from lmwire_protocol.extras import install_hint
+
 from ..errors import OK, USAGE, CliError
 from . import plotting
 from .plotting import Figure
@@ -48,4 +50,4 @@ def _load(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "uvloop":  # the HTTP client of the benchmarks needs it
             raise
-        raise CliError("uvloop is not installed: pip install 'lmwire[http]'") from error
+        raise CliError(f"uvloop is not installed; {install_hint('http')}") from error

@@ -9,6 +9,8 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmwire_protocol.extras import install_hint
+
 from ..errors import OK, USAGE, CliError
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def _check(folder: Path) -> int:
 
 def _build(folder: Path, extras: list[str]) -> int:
     if not all(map(importlib.util.find_spec, ("PyInstaller", "packaging"))):
-        raise CliError("PyInstaller is not installed: pip install 'lmwire[bundle]'")
+        raise CliError(f"PyInstaller is not installed; {install_hint('bundle')}")
     from .distributions import default_extras, required_distributions
 
     _require_free(folder)

@@ -8,6 +8,8 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
+from lmwire_protocol.extras import install_hint
+
 from ..errors import USAGE, CliError
 
 _DEVELOPMENT: Final = frozenset({"bundle", "dev", "docs"})
@@ -77,8 +79,7 @@ def _collect(
             child = distribution(requirement.name)
         except PackageNotFoundError:
             raise CliError(
-                f"--extra {lmwire_extra} needs {requirement.name}, which is not installed: "
-                f"pip install 'lmwire[{lmwire_extra}]'"
+                f"--extra {lmwire_extra} needs {requirement.name}, which is not installed: {install_hint(lmwire_extra)}"
             ) from None
         _collect(child, frozenset(requirement.extras), lmwire_extra, found, seen)
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Final
 
 import lmwire_protocol
+from lmwire_protocol.extras import install_command
 
 from ..arguments import load_config
 from ..option_sources import InvalidConfigFile
@@ -44,7 +45,7 @@ def check_packages() -> Iterator[Finding]:
 
         needed = [Requirement(text) for text in requires("lmwire") or []]
     except (ImportError, PackageNotFoundError):
-        fix = "pip install 'lmwire[worker]'"
+        fix = install_command("worker")
         yield Finding("fail", "packages", "the worker's packages are not installed", fix)
         return
     for extra in _EXTRAS:
@@ -59,7 +60,7 @@ def _applies(requirement: "Requirement", extra: str) -> bool:
 def _check_extra(extra: str, requirements: "list[Requirement]") -> Finding:
     """Return the finding about the packages of an extra."""
     installed = {each.name: _version(each.name) for each in requirements}
-    topic, fix = f"[{extra}]", f"pip install --upgrade 'lmwire[{extra}]'"
+    topic, fix = f"[{extra}]", install_command(extra)
     missing = [name for name, found in installed.items() if found is None]
     wrong = [
         f"{each.name} {found} is not in {each.specifier}"

@@ -11,6 +11,8 @@ from typing import Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from lmwire_protocol.extras import WORKER_EXTRA, install_command
+
 from ...device import DeviceMemory, device_memory
 from ...errors import LmwireError
 from ...model_listing import local_models
@@ -28,11 +30,10 @@ def check_device() -> tuple[DeviceMemory | None, Finding]:
     try:
         memory = device_memory()
     except LmwireError as error:
-        extra = "lmwire[worker]" if os.uname().sysname == "Darwin" else "lmwire[cpu]' (or 'lmwire[cuda]"
-        return None, Finding("fail", "device", " ".join(str(error).split())[:500], f"pip install '{extra}'")
+        return None, Finding("fail", "device", " ".join(str(error).split())[:500], install_command(WORKER_EXTRA))
     text = f"{memory.device}; models may take {_gb(memory.budget_bytes)}, and {_gb(memory.free_bytes)} are free"
     if memory.device.startswith("CPU") and Path("/proc/driver/nvidia").exists():
-        return memory, Finding("warn", "device", f"{text}; there is an NVIDIA GPU", "pip install 'lmwire[cuda]'")
+        return memory, Finding("warn", "device", f"{text}; there is an NVIDIA GPU", install_command("cuda"))
     return memory, Finding("ok", "device", text)
 
 
@@ -45,7 +46,7 @@ def check_models(memory: DeviceMemory) -> Iterator[Finding]:
     try:
         models = local_models()
     except LmwireError as error:
-        yield Finding("fail", "models", " ".join(str(error).split())[:500], "pip install 'lmwire[worker]'")
+        yield Finding("fail", "models", " ".join(str(error).split())[:500], install_command("worker"))
         return
     able = sorted((model for model in models if not model.problem), key=lambda model: -model.load_bytes)
     fitting = [model for model in able if model.load_bytes <= min(memory.budget_bytes, memory.free_bytes)]
