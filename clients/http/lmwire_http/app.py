@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from . import anthropic, llama_cpp, ollama, openai, operations, rerank
+from . import anthropic, llama_cpp, ollama, openai, operations, page, rerank
 from .http.app_state import AppState, make_app_state
 from .http.endpoint import Endpoint
 from .http.openapi import make_document_endpoint
@@ -21,6 +21,7 @@ _APIS: Sequence[Endpoint] = (
     *llama_cpp.ENDPOINTS,
     *rerank.ENDPOINTS,
     *operations.ENDPOINTS,
+    *page.ENDPOINTS,
 )
 _UNSUPPORTED_PATHS: Mapping[str, str] = {**openai.UNSUPPORTED_PATHS, **ollama.UNSUPPORTED_PATHS}
 ENDPOINTS: Sequence[Endpoint] = (*_APIS, make_document_endpoint(_APIS))

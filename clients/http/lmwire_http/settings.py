@@ -92,6 +92,8 @@ class Settings:
     """Stop when stdin ends."""
     max_stored_responses: int = 1024
     """Most stored responses of /v1/responses."""
+    page: bool = True
+    """Serve the chat page to browsers at `/`."""
     log_format: Literal["text", "json"] = "text"
     log_level: LogLevel = "info"
     """Level of the least important lines in the log."""

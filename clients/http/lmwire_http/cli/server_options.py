@@ -42,6 +42,9 @@ def add_access(group: ArgumentGroup, defaults: Settings) -> None:
         help="allow web pages of this origin, such as http://localhost:3000, or of any with '*'; repeat for more",
     )
     group.add_argument(
+        "--no-page", dest="page", action="store_false", default=None, help="do not serve the chat page at /"
+    )
+    group.add_argument(
         "--log-format", choices=("text", "json"), help=f"format of the log on stderr (default: {defaults.log_format})"
     )
     group.add_argument(

@@ -128,7 +128,9 @@ class ResponseWriter:
     async def _send_whole(
         self, status: int, media_type: str, content: bytes, headers: Mapping[str, str] = _NO_HEADERS
     ) -> None:
-        await self._start(status, media_type, {"content-length": str(len(content)), **headers})
+        # The length in a 304 would be that of the content which the client already has.
+        length = {} if status == 304 else {"content-length": str(len(content))}
+        await self._start(status, media_type, {**length, **headers})
         self.is_complete = True
         await self._send({"type": "http.response.body", "body": content})
 

@@ -11,11 +11,11 @@ from .chat import CHAT
 from .embed import EMBED, EMBEDDINGS
 from .generate import GENERATE
 from .models import PS, TAGS
-from .probes import ROOT, VERSION
+from .probes import VERSION
 from .pull import PULL
 from .show import SHOW
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, GENERATE, EMBED, EMBEDDINGS, TAGS, PS, SHOW, PULL, ROOT, VERSION)
+ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, GENERATE, EMBED, EMBEDDINGS, TAGS, PS, SHOW, PULL, VERSION)
 _FOLDERS: Final = "models are folders in the Hugging Face format"
 UNSUPPORTED_PATHS: Final[Mapping[str, str]] = {
     "/api/push": f"models are not pushed from here: {_FOLDERS}; upload one with `hf upload`",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
@@ -19,6 +19,7 @@ from .replica import Replica
 from .status import ModelStatus
 
 T = TypeVar("T")
+OnProgress: TypeAlias = Callable[[events.Progress], None]
 
 _RETRY_S: Final = 1.0
 _DEFAULT_BATCH_SIZE: Final = 32
@@ -35,7 +36,7 @@ class ManagedModel:
         replicas: Number of replicas.
         paths: Removes the model's folders from error messages.
         make: Returns a worker that has not been started.
-        load: Loads the model into a worker.
+        load: Loads the model into a worker, and reports its progress.
         max_requests: Most requests at once, waiting ones included.
         step_limit_s: End a worker after this time without progress, in seconds; never if 0.
         clock: Returns a monotonic time in seconds.
@@ -47,7 +48,7 @@ class ManagedModel:
         replicas: int,
         paths: PathRedactor,
         make: Callable[["ManagedModel"], AsyncWorker],
-        load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
+        load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]],
         *,
         max_requests: int,
         step_limit_s: float,
@@ -61,6 +62,8 @@ class ManagedModel:
         """Time without a request after which clients want the model unloaded, in seconds; the server's if None."""
         self.load_task: asyncio.Task[None] | None = None
         """Reserves memory and loads the model."""
+        self.load_progress: events.Progress | None = None
+        """The last report of a worker that loads the model; None outside of a load."""
         self.unload_task: asyncio.Task[None] | None = None
         """Unloads the model."""
         self.has_memory = False
@@ -71,7 +74,13 @@ class ManagedModel:
         self._max_requests, self._clock = max_requests, clock
         self._affinity = PrefixAffinity()
         self.replicas = [
-            Replica(spec.id, partial(make, self), load, partial(self._affinity.forget, number), step_limit_s)
+            Replica(
+                spec.id,
+                partial(make, self),
+                partial(self._load, load),
+                partial(self._affinity.forget, number),
+                step_limit_s,
+            )
             for number in range(replicas)
         ]
 
@@ -118,6 +127,7 @@ class ManagedModel:
     def load_finished(self) -> None:
         """Record that a load has succeeded or failed."""
         self.load_task = None
+        self.load_progress = None
         self.last_used = self._clock()
 
     def choose_replica(self, prompt: Sequence[object]) -> Replica | None:
@@ -132,6 +142,14 @@ class ManagedModel:
         if len(up) <= 1:
             return self.replicas[up[0]] if up else None
         return self.replicas[self._affinity.choose(prompt, [replica.in_flight for replica in self.replicas], up)]
+
+    async def _load(
+        self, load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]], worker: AsyncWorker
+    ) -> events.ModelDone:
+        return await load(worker, self._note_progress)
+
+    def _note_progress(self, progress: events.Progress) -> None:
+        self.load_progress = progress
 
     def _batch_size(self) -> int:
         """Return the number of rows that all workers can compute together."""

@@ -315,7 +315,7 @@ class Pool:
             self._settings.replicas,
             PathRedactor(spec, self._settings.load_options),
             self._make_worker,
-            lambda worker: worker.load(spec.path, **self._load_options(worker)),
+            lambda worker, report: worker.load(spec.path, on_progress=report, **self._load_options(worker)),
             max_requests=self._settings.max_requests,
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,
@@ -345,5 +345,6 @@ class Pool:
             bits=loaded.quantization.bits if loaded and loaded.quantization else spec.bits,
             kind=spec.kind,
             loaded=loaded,
+            load_progress=model.load_progress if model and model.load_task else None,
             state="loaded" if loaded else "loading" if model and model.load_task else "unloaded",
         )

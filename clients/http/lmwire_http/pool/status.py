@@ -46,6 +46,8 @@ class ServedModel:
     loaded: events.ModelDone | None
     """The worker's description of the model; None while it is not loaded."""
     state: ModelState
+    load_progress: events.Progress | None = None
+    """The last report of the worker that loads the model; None without one."""
 
     @property
     def created(self) -> int:

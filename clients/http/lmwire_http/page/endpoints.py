@@ -1,0 +1,73 @@
+"""GET / and GET /page/{file}: the chat page for browsers, and Ollama's greeting for its clients."""
+
+from typing import Final
+
+from ..errors import ApiError
+from ..http.context import RequestContext
+from ..http.endpoint import Endpoint
+from ..http.error_formats import OLLAMA_ERRORS
+from ..http.replies import Plain
+from .static_files import StaticFile, static_files
+
+_GREETING: Final = b"Ollama is running"
+"""Ollama's own words, which its clients look for."""
+_INDEX: Final = "index.html"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Everything comes from this server. Texts that become HTML or code are refused, whoever wrote them."""
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+async def _serve_root(context: RequestContext, _: None) -> Plain:
+    """Return the page if the client asks for HTML, and Ollama's greeting otherwise."""
+    if not context.state.settings.page:
+        return Plain(_GREETING)
+    if "text/html" in context.headers.get("accept", ""):
+        return _reply(context, static_files()[_INDEX])
+    return Plain(_GREETING, headers={"vary": "accept"})
+
+
+async def _serve_file(context: RequestContext, _: None) -> Plain:
+    file = static_files().get(context.path_params["file"]) if context.state.settings.page else None
+    if file is None:
+        raise ApiError(404, "the page has no such file; the page is at /", code="unknown_path")
+    return _reply(context, file)
+
+
+def _reply(context: RequestContext, file: StaticFile) -> Plain:
+    """Return a file, or status 304 if the client has it."""
+    headers = {**_HEADERS, "etag": file.etag, "vary": "accept"}
+    known = [tag.strip().removeprefix("W/") for tag in context.headers.get("if-none-match", "").split(",")]
+    if file.etag in known or "*" in known:
+        return Plain(b"", file.media_type, 304, headers)
+    return Plain(file.content, file.media_type, headers=headers)
+
+
+ROOT: Final = Endpoint(
+    method="GET",
+    path="/",
+    summary="Show the chat page, or report that the server runs, as Ollama does.",
+    handler=_serve_root,
+    error_format=OLLAMA_ERRORS,
+    text_media_types=("text/plain", "text/html"),
+    is_public=True,
+)
+FILE: Final = Endpoint(
+    method="GET",
+    path="/page/{file:path}",
+    summary="Return a file of the chat page.",
+    handler=_serve_file,
+    text_media_types=("text/javascript", "text/css", "image/svg+xml", "text/plain"),
+    error_statuses=(404,),
+    is_public=True,
+)

@@ -1,0 +1,27 @@
+// The chunks of a streamed chat completion, added to the message that they make up.
+
+/** Add a chunk. Returns whether it had a part of the answer. Throws Error if it reports one. */
+export function addChunk(message, chunk) {
+  if (chunk.error) throw new Error(chunk.error.message ?? "The answer failed.");
+  if (chunk.usage) message.usage = chunk.usage;
+  if (chunk.prompt_progress) message.promptProgress = chunk.prompt_progress;
+  const [choice] = chunk.choices ?? [];
+  if (!choice) return false;
+  if (choice.finish_reason) message.finish = choice.finish_reason;
+  return addDelta(message, choice.delta);
+}
+
+function addDelta(message, delta) {
+  if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
+  if (delta.content) message.content += delta.content;
+  for (const call of delta.tool_calls ?? []) addCall(message, call);
+  return Boolean(delta.reasoning_content || delta.content || delta.tool_calls?.length);
+}
+
+function addCall(message, { index, id, function: { name, arguments: part } }) {
+  message.calls ??= [];
+  const call = (message.calls[index] ??= { id: "", name: "", arguments: "" });
+  if (id) call.id = id;
+  if (name) call.name = name;
+  call.arguments += part ?? "";
+}

@@ -1,0 +1,32 @@
+// Files that the user adds to a message.
+import { takes } from "../server/models.js";
+
+const MAX_BYTES = 12 * 1024 * 1024;
+const MAX_TEXT_BYTES = 512 * 1024;
+const TEXT_NAME = /\.(txt|md|json|csv|tsv|xml|ya?ml|toml|ini|log|html?|css|[cm]?[jt]sx?|py|rb|rs|go|java|kt|swift|c|h|cc|cpp|hpp|cs|sh|sql|tex)$/i;
+
+/** Return a file as { kind, name, data }. Throws Error with the reason if it cannot be sent to the model. */
+export async function readAttachment(file, model) {
+  const kind = kindOf(file);
+  const limit = kind === "text" ? MAX_TEXT_BYTES : MAX_BYTES;
+  if (!kind) throw new Error(`${file.name}: images, sounds and texts can be added.`);
+  if (file.size > limit) throw new Error(`${file.name} is larger than ${limit / 1024} KB.`);
+  if (kind === "image" && takes(model, "images") === false) throw new Error(`${model.id} does not see images.`);
+  if (kind === "sound" && takes(model, "sounds") === false) throw new Error(`${model.id} does not hear sounds.`);
+  return { kind, name: file.name, data: await (kind === "text" ? file.text() : dataUrl(file)) };
+}
+
+function kindOf({ type, name }) {
+  if (type.startsWith("image/") && type !== "image/svg+xml") return "image";
+  if (type.startsWith("audio/")) return "sound";
+  return type.startsWith("text/") || type === "application/json" || TEXT_NAME.test(name) ? "text" : "";
+}
+
+function dataUrl(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(new Error(`${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
+}

@@ -1,0 +1,204 @@
+// The conversations of this browser, and the one that is open.
+import { Observable } from "../observable.js";
+import { Channel } from "./channel.js";
+import { Database } from "./database.js";
+import { newId } from "./ids.js";
+import { Saving } from "./saving.js";
+import { newestLeaf, pathTo, versionsOf } from "./tree.js";
+
+const TITLE_CHARACTERS = 60;
+
+export class Conversations extends Observable {
+  /** All conversations, the latest first. */
+  list = [];
+  /** The open conversation; null for a new one. */
+  current = null;
+  /** Messages of the open conversation by id. */
+  messages = new Map();
+  /** Changes of one message's content, which come often. */
+  contents = new Observable();
+  #notices;
+  #database = null;
+  #channel = new Channel();
+  #saving = null;
+  #loaded = new Map();
+  #frame = 0;
+
+  constructor(notices) {
+    super();
+    this.#notices = notices;
+  }
+
+  get path() {
+    return this.current ? pathTo(this.messages, this.current.leaf) : [];
+  }
+
+  async start() {
+    const database = new Database();
+    try {
+      await database.open();
+      this.#database = database;
+      this.list = byLatest(await database.conversations());
+    } catch {
+      this.#notices.show("This window keeps no conversations: they end with the page.");
+    }
+    this.#saving = new Saving(this.#database, this.#channel, (error) => this.#report(error));
+    this.#channel.listen({
+      message: (message) => this.#receive(message),
+      conversation: ({ id, fields }) => this.#apply(id, fields),
+      deleted: (id) => this.#forget(id),
+      hello: () => this.#postRunning(),
+    });
+    await this.open(location.hash.slice(1));
+    this.#channel.post("hello");
+  }
+
+  /** Open a conversation; a new one if the id is not known. */
+  async open(id) {
+    const found = this.list.find((each) => each.id === id) ?? null;
+    if (found && !this.#loaded.has(id)) await this.#load(id);
+    this.current = found;
+    this.messages = (found && this.#loaded.get(id)) ?? new Map();
+    history.replaceState(null, "", found ? `#${id}` : location.pathname + location.search);
+    this.changed();
+  }
+
+  /** Create a conversation and open it. */
+  async create(text) {
+    const title = text.trim().replace(/\s+/g, " ").slice(0, TITLE_CHARACTERS) || "Conversation";
+    const now = Date.now();
+    const conversation = { id: newId(), title, created: now, updated: now, leaf: null };
+    this.#loaded.set(conversation.id, new Map());
+    this.list = [conversation, ...this.list];
+    await this.#saving.saveConversation(conversation.id, conversation);
+    await this.open(conversation.id);
+  }
+
+  /** Add a message below another one and show it. Returns the message. */
+  async add(conversation, fields) {
+    const message = { id: newId(), conversation, created: Date.now(), content: "", ...fields };
+    this.#loaded.get(conversation).set(message.id, message);
+    await this.#saving.save(message);
+    await this.update(conversation, { leaf: message.id, updated: Date.now() });
+    return message;
+  }
+
+  async update(id, fields) {
+    if (this.current?.id === id && fields.leaf) this.current = { ...this.current, leaf: fields.leaf };
+    this.#apply(id, fields);
+    await this.#saving?.saveConversation(id, fields);
+  }
+
+  has(id) {
+    return this.#loaded.has(id);
+  }
+
+  messagesOf(conversation) {
+    return this.#loaded.get(conversation) ?? new Map();
+  }
+
+  /** Take note that a message of this tab has changed. The views are told once per frame. */
+  touch(message, { now = false } = {}) {
+    if (!this.#loaded.has(message.conversation)) return; // deleted meanwhile
+    if (now) this.#saving.save(message);
+    else this.#saving.saveSoon(message);
+    this.#showSoon();
+  }
+
+  versionsOf(message) {
+    return versionsOf(this.messages, message);
+  }
+
+  /** Show another version of a message, with the newest messages below it. */
+  show(message) {
+    return this.update(message.conversation, { leaf: newestLeaf(this.messages, message.id) });
+  }
+
+  async delete(id) {
+    this.#forget(id);
+    this.#channel.post("deleted", id);
+    await this.#database?.deleteConversation(id);
+  }
+
+  async deleteAll() {
+    for (const { id } of [...this.list]) await this.delete(id);
+    await this.#database?.deleteAll();
+  }
+
+  /** Return everything, as it is stored. */
+  async exportAll() {
+    const conversations = [];
+    for (const conversation of this.list) {
+      const messages = this.#loaded.get(conversation.id)?.values() ?? (await this.#database.messages(conversation.id));
+      conversations.push({ ...conversation, messages: [...messages] });
+    }
+    return { format: "lmwire-conversations", version: 1, conversations };
+  }
+
+  flush() {
+    this.#saving?.flush();
+  }
+
+  async #load(id) {
+    const messages = (await this.#database?.messages(id)) ?? [];
+    this.#loaded.set(id, new Map(messages.map((message) => [message.id, message])));
+  }
+
+  #apply(id, fields) {
+    const found = this.list.find((each) => each.id === id);
+    if (!found && !fields.title) return; // another tab has deleted it
+    const conversation = { ...found, ...fields, id };
+    this.list = byLatest([conversation, ...this.list.filter((each) => each.id !== id)]);
+    if (this.current?.id === id) this.current = this.#kept(conversation);
+    this.changed();
+  }
+
+  /** Return the open conversation. Another tab moves its end only if it goes on with what this tab shows. */
+  #kept(conversation) {
+    const { leaf } = this.current;
+    const goesOn = !leaf || pathTo(this.messages, conversation.leaf).some(({ id }) => id === leaf);
+    return goesOn ? conversation : { ...conversation, leaf };
+  }
+
+  #receive(message) {
+    const messages = this.#loaded.get(message.conversation);
+    if (!messages) return;
+    const isNew = !messages.has(message.id);
+    const record = Object.assign(messages.get(message.id) ?? {}, message, { isLive: message.state === "running" });
+    messages.set(message.id, record);
+    if (isNew) this.changed();
+    this.#showSoon();
+  }
+
+  #postRunning() {
+    for (const messages of this.#loaded.values()) {
+      for (const message of messages.values()) {
+        if (message.state === "running" && message.isOwn) this.#saving.save(message);
+      }
+    }
+  }
+
+  #forget(id) {
+    this.list = this.list.filter((each) => each.id !== id);
+    this.#loaded.delete(id);
+    if (this.current?.id === id) this.open("");
+    this.changed();
+  }
+
+  #report(error) {
+    const isFull = error?.name === "QuotaExceededError";
+    const advice = isFull ? "The browser's storage is full: delete conversations." : "The browser cannot store this.";
+    this.#notices.show(`${advice} New messages are lost when the page closes.`);
+  }
+
+  #showSoon() {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.contents.changed();
+    });
+  }
+}
+
+function byLatest(conversations) {
+  return conversations.sort((one, other) => other.updated - one.updated);
+}

@@ -1,0 +1,107 @@
+// The field for the next message.
+import { contextUse } from "../conversation/figures.js";
+import { html, useChanges, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { AttachmentList } from "./attachment_list.js";
+import { Icon, IconButton } from "./icons.js";
+
+export function Composer({ state }) {
+  const { answering, conversations, drafts, models } = state;
+  useChanges(conversations, drafts, models);
+  const [text, setText] = useState("");
+  const field = useRef(null);
+  const isBusy = Boolean(answering.current);
+  const canSend = !isBusy && models.current && (text.trim() || drafts.attachments.length);
+  useGrowing(field, text);
+  useEffect(() => field.current.focus(), [conversations.current?.id]);
+  useEffect(() => {
+    if (document.activeElement === document.body) field.current.focus(); // the button that had the focus is gone
+  }, [isBusy]);
+  const send = (event) => {
+    event?.preventDefault();
+    if (!canSend) return;
+    setText("");
+    answering.ask(text.trim(), drafts.take());
+  };
+  const onKeyDown = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  return html`<form class="composer" onSubmit=${send}>
+    <${DropTarget} drafts=${drafts} models=${models} />
+    <div class="composer-box">
+      <${AttachmentList} attachments=${drafts.attachments} onRemove=${(each) => drafts.remove(each)} />
+      <textarea
+        id="composer"
+        rows="1"
+        placeholder="Write a message"
+        aria-label="Message"
+        value=${text}
+        ref=${field}
+        onInput=${({ target }) => setText(target.value)}
+        onKeyDown=${onKeyDown}
+        onPaste=${(event) => pasteFiles(event, drafts, models)}
+      />
+      <div class="composer-actions">
+        <${AttachButton} drafts=${drafts} models=${models} />
+        <span class="gap" />
+        <${ContextMeter} conversations=${conversations} models=${models} />
+        ${isBusy
+          ? html`<button type="button" class="send stop" data-action="stop" aria-label="Stop the answer" title="Stop (Esc)" onClick=${() => answering.stop()}><${Icon} name="stop" /></button>`
+          : html`<button type="submit" class="send" data-action="send" aria-label="Send message" title="Send (Enter)" disabled=${!canSend}><${Icon} name="send" /></button>`}
+      </div>
+    </div>
+  </form>`;
+}
+
+/** Make a field as high as its text. */
+function useGrowing(field, text) {
+  useLayoutEffect(() => {
+    field.current.style.height = "auto";
+    field.current.style.height = `${field.current.scrollHeight}px`;
+  }, [text]);
+}
+
+function AttachButton({ drafts, models }) {
+  const input = useRef(null);
+  const onChange = async () => {
+    await drafts.attach([...input.current.files], models.current);
+    input.current.value = "";
+  };
+  return html`<input type="file" multiple hidden data-input="files" ref=${input} onChange=${onChange} />
+    <${IconButton} icon="clip" label="Add images, sounds or texts" onClick=${() => input.current.click()} />`;
+}
+
+/** The whole window takes files that are dropped. */
+function DropTarget({ drafts, models }) {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    const end = new AbortController();
+    const listen = (name, handle) => addEventListener(name, handle, { signal: end.signal });
+    const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+    listen("dragover", (event) => hasFiles(event) && (event.preventDefault(), setOver(true)));
+    listen("dragleave", (event) => event.relatedTarget === null && setOver(false));
+    listen("drop", (event) => {
+      setOver(false);
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      drafts.attach([...event.dataTransfer.files], models.current);
+    });
+    return () => end.abort();
+  }, []);
+  return isOver && html`<div class="drop-target" aria-hidden="true">Drop images, sounds or texts here</div>`;
+}
+
+function pasteFiles(event, drafts, models) {
+  const files = [...event.clipboardData.files];
+  if (!files.length) return;
+  event.preventDefault();
+  drafts.attach(files, models.current);
+}
+
+function ContextMeter({ conversations, models }) {
+  const use = contextUse(conversations.path, models.current?.context_length);
+  if (use === null) return null;
+  const text = `${Math.round(use * 100)} % of the context used`;
+  return html`<meter class="context" min="0" max="1" high="0.8" value=${use} title=${text} aria-label=${text} />`;
+}

@@ -1,0 +1,64 @@
+// The settings of answers, and what this browser keeps.
+import { EFFORTS, SAMPLING, getSettings, jsonProblem, setSettings } from "../conversation/settings.js";
+import { html, useState } from "./html.js";
+import { Dialog } from "./dialog.js";
+import { SHORTCUTS } from "./shortcuts.js";
+import { Storage } from "./storage_section.js";
+
+export function SettingsDialog({ state, onClose }) {
+  const [settings, setLocal] = useState(getSettings);
+  const problems = { schema: jsonProblem(settings.schema, "object"), tools: jsonProblem(settings.tools, "list") };
+  const change = (fields) => {
+    const changed = { ...settings, ...fields };
+    setLocal(changed);
+    const isValid = !jsonProblem(changed.schema, "object") && !jsonProblem(changed.tools, "list");
+    if (isValid) setSettings(changed);
+  };
+  return html`<${Dialog} title="Settings" onClose=${onClose}>
+    <p class="faint">They hold for the next message, and stay in this browser.</p>
+    <${TextSetting} name="system" label="System prompt" rows="4" settings=${settings} change=${change} />
+    <fieldset>
+      <legend>Sampling</legend>
+      <p class="faint">Empty fields leave the choice to the model.</p>
+      <div class="grid">
+        ${SAMPLING.map((field) => html`<${NumberSetting} key=${field.name} field=${field} settings=${settings} change=${change} />`)}
+        <label>Reasoning
+          <select data-input="effort" value=${settings.effort} onChange=${({ target }) => change({ effort: target.value })}>
+            <option value="">Automatic</option>
+            ${EFFORTS.map((effort) => html`<option value=${effort}>${effort === "none" ? "off" : effort}</option>`)}
+          </select>
+        </label>
+      </div>
+    </fieldset>
+    <fieldset>
+      <legend>Structured answers</legend>
+      <label class="check"><input type="checkbox" data-input="isJson" checked=${settings.isJson} onChange=${({ target }) => change({ isJson: target.checked })} />Answer in JSON</label>
+      ${settings.isJson && html`<${TextSetting} name="schema" label="JSON Schema; empty allows any object" rows="6" isCode settings=${settings} change=${change} problem=${problems.schema} />`}
+    </fieldset>
+    <fieldset>
+      <legend>Tools</legend>
+      <${TextSetting} name="tools" label="Tools that the model may call, as in OpenAI's API: a JSON list" rows="4" isCode settings=${settings} change=${change} problem=${problems.tools} />
+    </fieldset>
+    <${Storage} state=${state} />
+    <fieldset>
+      <legend>Keys</legend>
+      <dl class="keys">${SHORTCUTS.map(([keys, effect]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${effect}</dd></div>`)}</dl>
+    </fieldset>
+  <//>`;
+}
+
+function NumberSetting({ field: { name, label, ...limits }, settings, change }) {
+  const onInput = ({ target }) => {
+    const { [name]: _, ...others } = settings.sampling;
+    const isGiven = target.value !== "" && target.checkValidity();
+    change({ sampling: isGiven ? { ...others, [name]: target.valueAsNumber } : others });
+  };
+  const value = settings.sampling[name] ?? "";
+  return html`<label>${label}<input type="number" data-input=${name} value=${value} ...${limits} onChange=${onInput} /></label>`;
+}
+
+function TextSetting({ name, label, rows, settings, change, problem, isCode }) {
+  const note = problem ? `${name}-problem` : undefined;
+  return html`<label>${label}<textarea data-input=${name} rows=${rows} class=${isCode ? "code" : ""} spellcheck=${!isCode} aria-invalid=${problem ? "true" : undefined} aria-describedby=${note} value=${settings[name]} onInput=${({ target }) => change({ [name]: target.value })} /></label>
+    ${problem && html`<p class="problem" id=${note}>${problem}</p>`}`;
+}

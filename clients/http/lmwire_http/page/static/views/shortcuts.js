@@ -1,0 +1,22 @@
+// Keys that work everywhere on the page.
+export const SHORTCUTS = [
+  ["Enter", "Send the message"],
+  ["Shift + Enter", "New line"],
+  ["Esc", "Stop the answer"],
+  ["/", "Go to the message field"],
+  ["Ctrl or ⌘ + Shift + O", "New chat"],
+];
+
+export function startShortcuts({ answering, conversations }) {
+  const onKeyDown = (event) => {
+    if (document.querySelector("dialog[open], :popover-open")) return;
+    const { key, target } = event;
+    if (key === "Escape") answering.stop();
+    else if (key.toLowerCase() === "o" && event.shiftKey && (event.ctrlKey || event.metaKey)) conversations.open("");
+    else if (key === "/" && !target.closest("input, textarea")) document.getElementById("composer").focus();
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", onKeyDown);
+  return () => removeEventListener("keydown", onKeyDown);
+}

@@ -1,0 +1,29 @@
+// What this browser keeps: it can be saved as a file, and deleted.
+import { apiKey } from "../server/api_key.js";
+import { html, useState } from "./html.js";
+
+export function Storage({ state: { conversations } }) {
+  const [isAsked, setAsked] = useState(false);
+  const deleteAll = async () => {
+    setAsked(false);
+    await conversations.deleteAll();
+  };
+  return html`<fieldset>
+    <legend>This browser</legend>
+    <div class="buttons">
+      <button type="button" onClick=${() => save(conversations)}>Export conversations</button>
+      ${isAsked
+        ? html`<button type="button" class="danger" onClick=${deleteAll}>Really delete all</button>`
+        : html`<button type="button" onClick=${() => setAsked(true)}>Delete all conversations</button>`}
+      ${apiKey.value && html`<button type="button" onClick=${() => (apiKey.set(""), location.reload())}>Forget the API key</button>`}
+    </div>
+  </fieldset>`;
+}
+
+async function save(conversations) {
+  const content = JSON.stringify(await conversations.exportAll(), null, 1);
+  const address = URL.createObjectURL(new Blob([content], { type: "application/json" }));
+  const link = Object.assign(document.createElement("a"), { href: address, download: "lmwire-conversations.json" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000); // the download has begun by then
+}

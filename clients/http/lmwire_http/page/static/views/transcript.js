@@ -1,0 +1,63 @@
+// The messages of the open conversation.
+import { html, useChanges, useEffect, useRef, useState } from "./html.js";
+import { Answer } from "./answer.js";
+import { Icon } from "./icons.js";
+import { ToolResult } from "./tool_calls.js";
+import { UserMessage } from "./user_message.js";
+
+const NEAR_PIXELS = 48;
+const VIEWS = { user: UserMessage, assistant: Answer, tool: ToolResult };
+
+export function Transcript({ state }) {
+  const { conversations } = state;
+  useChanges(conversations);
+  const { path, current } = conversations;
+  const [scroller, content, isAtEnd, scrollToEnd] = useFollowing(current?.id, path.length);
+  useEffect(() => {
+    document.title = current ? `${current.title} · lmwire` : "lmwire";
+  }, [current?.title]);
+  return html`<div class="transcript" ref=${scroller} tabindex="0" role="region" aria-label="Messages">
+    <div class="messages" ref=${content}>
+      ${path.length ? html`<h1 class="visually-hidden">${current.title}</h1>` : html`<${Welcome} />`}
+      ${path.map((message, index) => {
+        const View = VIEWS[message.role];
+        return html`<${View} key=${message.id} message=${message} state=${state} isLast=${index === path.length - 1} />`;
+      })}
+    </div>
+    ${!isAtEnd &&
+    html`<button type="button" class="to-end" onClick=${scrollToEnd} aria-label="Scroll to the end"><${Icon} name="down" /></button>`}
+  </div>`;
+}
+
+function Welcome() {
+  return html`<div class="welcome">
+    <img src="page/icon.svg" alt="" width="56" height="56" />
+    <h1>What is on your mind?</h1>
+    <p class="faint">Answers come from your own server. Conversations stay in this browser.</p>
+  </div>`;
+}
+
+/** Keep the end in view while it is in view. Returns the refs of the two elements, and whether the end is in view. */
+function useFollowing(conversation, count) {
+  const scroller = useRef(null);
+  const content = useRef(null);
+  const follows = useRef(true);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const scrollToEnd = () => {
+    follows.current = true;
+    scroller.current.scrollTop = scroller.current.scrollHeight;
+  };
+  useEffect(scrollToEnd, [conversation, count]);
+  useEffect(() => {
+    const view = scroller.current;
+    const onScroll = () => {
+      follows.current = view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_PIXELS;
+      setAtEnd(follows.current);
+    };
+    const observer = new ResizeObserver(() => follows.current && scrollToEnd());
+    observer.observe(content.current);
+    view.addEventListener("scroll", onScroll, { passive: true });
+    return () => observer.disconnect();
+  }, []);
+  return [scroller, content, isAtEnd, scrollToEnd];
+}

@@ -1,0 +1,203 @@
+"""A conversation on the chat page: asking, streaming, stopping, versions, and what an answer shows."""
+
+import json
+import re
+
+from playwright.sync_api import BrowserContext, expect
+
+from support.http.http_server import Server
+from support.page.chat_page import ChatPage, body_of
+
+WEATHER = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+
+
+def test_an_answer_comes_as_markdown_with_its_figures(page: ChatPage) -> None:
+    answer = page.answered("How do I sort a list?")
+    text = page.text(answer)
+    expect(text.get_by_role("heading", name="Sorting in Python")).to_be_visible()
+    expect(text.locator("strong").first).to_have_text("Timsort")
+    expect(text.locator("tbody tr")).to_have_count(2)
+    expect(text.locator("ol > li")).to_have_count(2)
+    link = text.get_by_role("link", name="the documentation")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+    for figure, pattern in {"Answer": "tokens", "First token": "first token", "Cached": r"\d+ of \d+ cached"}.items():
+        expect(answer.locator(f"[data-figure='{figure}']")).to_contain_text(re.compile(pattern))
+    expect(answer.locator("[data-figure=Context]")).to_contain_text("% of context")
+
+
+def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, server: Server) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
+    page.answered("sort a list")
+    page.text().get_by_role("button", name="Copy").click()
+    expect(page.text().get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.tab.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("def by_age(people):\n    return sorted")
+
+
+def test_reasoning_is_folded_above_the_answer(page: ChatPage) -> None:
+    reasoning = page.answered("sort a list").locator(".reasoning")
+    expect(reasoning.locator("strong")).to_be_hidden()
+    reasoning.get_by_text("Reasoning").click()
+    expect(reasoning.locator("strong")).to_have_text("sorting")
+
+
+def test_an_answer_is_shown_while_it_comes_and_stops_when_told_to(page: ChatPage, server: Server) -> None:
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    expect(page.answer()).to_have_attribute("aria-busy", "true")
+    page.button("Stop the answer").click()
+    expect(page.text(page.answer("stopped"))).to_have_text("One two")
+    server.wait_for("lmwire_http_requests_in_flight", 1.0)  # that of /metrics itself
+    expect(page.composer).to_be_focused()
+
+
+def test_escape_stops_an_answer_in_the_middle_of_code(page: ChatPage) -> None:
+    page.ask("wait in code")
+    expect(page.text().locator("code")).to_have_text("first()\nsecond()\n")
+    page.tab.keyboard.press("Escape")
+    page.answer("stopped")
+    expect(page.text().locator("code")).to_have_text("first()\nsecond()")
+
+
+def test_a_stopped_answer_can_be_continued(page: ChatPage) -> None:
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    page.button("Stop the answer").click()
+    page.answer("stopped").get_by_role("button", name="Continue").click()
+    expect(page.text(page.answer("running"))).to_have_text("One twoOne two")
+    page.button("Stop the answer").click()
+    page.answer("stopped")
+
+
+def test_an_answer_that_has_reached_its_limit_offers_to_continue(page: ChatPage) -> None:
+    answer = page.answered("cut off")
+    expect(answer).to_contain_text("reached its limit")
+    expect(answer.get_by_role("button", name="Continue")).to_be_visible()
+
+
+def test_another_version_of_an_answer_stands_beside_the_first(page: ChatPage) -> None:
+    page.answered("which version")
+    first = page.text().inner_text()
+    page.button("Regenerate answer").click()
+    expect(page.answer().get_by_label("Version 2 of 2")).to_be_visible()
+    expect(page.text(page.answer("done"))).not_to_have_text(first)
+    page.button("Earlier version").click()
+    expect(page.text()).to_have_text(first)
+    expect(page.button("Earlier version")).to_be_disabled()
+
+
+def test_an_edited_message_begins_a_branch_and_the_old_one_remains(page: ChatPage) -> None:
+    page.answered("alpha")
+    page.answered("beta")
+    page.questions().first.get_by_role("button", name="Edit message").click()
+    field = page.tab.get_by_role("textbox", name="Edited message")
+    expect(field).to_be_focused()
+    field.fill("gamma")
+    field.press("Enter")
+    expect(page.questions()).to_have_count(1)
+    expect(page.text(page.answer("done"))).to_have_text("gamma")
+    page.questions().first.get_by_role("button", name="Earlier version").click()
+    expect(page.questions().locator(".bubble")).to_have_text(["alpha", "beta"])
+    expect(page.text()).to_have_text("beta")
+
+
+def test_conversations_are_switched_renamed_and_deleted(page: ChatPage) -> None:
+    page.answered("the first talk")
+    page.button("New chat").click()
+    expect(page.tab.get_by_role("heading", name="What is on your mind?")).to_be_visible()
+    page.answered("the second talk")
+    entries = page.tab.locator(".conversation")
+    expect(entries).to_have_text(["the second talk", "the first talk"])
+    page.tab.get_by_role("link", name="the first talk").click()
+    expect(page.questions().locator(".bubble")).to_have_text(["the first talk"])
+    page.button("Rename the first talk").click()
+    page.tab.get_by_role("textbox", name="Title").fill("A better title")
+    page.tab.keyboard.press("Enter")
+    expect(page.tab).to_have_title("A better title · lmwire")
+    page.button("Delete A better title").click()
+    page.button("Delete").click()
+    expect(entries).to_have_text(["the second talk"])
+
+
+def test_tool_calls_are_shown_and_their_results_sent(page: ChatPage) -> None:
+    page.set(tools=json.dumps(WEATHER))
+    call = page.answered("the weather in Rome").locator("[data-call=weather]")
+    expect(call.locator("pre")).to_have_text('{\n  "city": "Rome",\n  "unit": "C"\n}')
+    call.get_by_label("Result of weather").fill("21 degrees")
+    page.button("Send result").click()
+    expect(page.text(page.answer("done"))).to_have_text("It is 21 degrees in Rome.")
+    expect(page.tab.locator("[data-role=tool]")).to_contain_text("Result of weather")
+
+
+def test_an_answer_in_json_follows_the_schema_of_the_settings(page: ChatPage) -> None:
+    page.set(isJson=True, schema='{"type": "object", "properties": {"city": {"type": "string"}}}')
+    assert json.loads(page.text(page.answered("which city")).inner_text()) == {"city": "Rome"}
+
+
+def test_a_schema_that_is_not_json_is_reported_and_not_used(page: ChatPage) -> None:
+    page.set(isJson=True, schema='{"type": "object"}')
+    page.button("Settings").click()
+    page.tab.locator("[data-input=schema]").fill('{"type": ')
+    expect(page.tab.locator("#schema-problem")).to_contain_text("This is not JSON")
+    page.button("Close").click()
+    assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["schema"] == '{"type": "object"}'
+
+
+def test_sampling_settings_and_the_system_prompt_reach_the_server(page: ChatPage) -> None:
+    page.set(temperature="0.3", top_k="20", seed="7", max_tokens="50", system="Be brief.")
+    with page.tab.expect_request("**/chat/completions") as sent:
+        expect(page.text(page.answered("sampling"))).to_have_text("The settings have arrived.")
+    assert body_of(sent.value)["messages"][0] == {"role": "system", "content": "Be brief."}
+
+
+def test_reasoning_can_be_turned_off(page: ChatPage) -> None:
+    page.set(effort="none")
+    expect(page.text(page.answered("reasoning off"))).to_have_text("No reasoning.")
+
+
+def test_sounds_and_texts_can_be_added_and_other_files_are_refused(page: ChatPage) -> None:
+    page.tab.locator("[data-input=files]").set_input_files(
+        [
+            {"name": "note.wav", "mimeType": "audio/wav", "buffer": b"RIFF"},
+            {"name": "list.csv", "mimeType": "text/csv", "buffer": b"a,b"},
+            {"name": "tool.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ"},
+        ]
+    )
+    expect(page.tab.locator(".composer .attachment")).to_have_count(2)
+    expect(page.tab.locator("[data-banner=notice]")).to_contain_text("tool.exe")
+    with page.tab.expect_request("**/chat/completions") as sent:
+        page.ask("Listen and read.")
+        page.answer()
+    sound, text, _ = body_of(sent.value)["messages"][0]["content"]
+    assert sound["input_audio"] == {"data": "UklGRg=="}
+    assert text["text"].startswith("list.csv:\n\na,b")
+
+
+def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> None:
+    page.ask("no luck")
+    expect(page.answer("failed").get_by_role("alert")).to_contain_text("engine")
+    page.errors.clear()  # the browser reports each response with status 5xx
+    expect(page.button("Regenerate answer")).to_be_visible()
+
+
+def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
+    page.answered("alpha")
+    page.tab.keyboard.press("Control+Shift+O")
+    expect(page.questions()).to_have_count(0)
+    page.tab.locator("body").press("Tab")
+    page.button("Settings").focus()
+    page.tab.keyboard.press("/")
+    expect(page.composer).to_be_focused()
+    page.composer.type("one")
+    page.composer.press("Shift+Enter")
+    page.composer.type("two")
+    page.composer.press("Enter")
+    expect(page.questions().locator(".bubble")).to_have_text("one\ntwo")
+    page.answer("done")
+
+
+def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage) -> None:
+    region = page.tab.locator("[aria-live=polite]#announcements")
+    page.answered("sort a list")
+    expect(region.locator("p").first).to_have_text("Sorting in Python")
+    expect(region.locator("p").last).to_have_text("See the documentation.")

@@ -1,0 +1,98 @@
+"""Markdown that grows: each block is rendered once, and the end is the same however the text came."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import expect
+
+from support.http.http_server import MOCK, Server, served
+from support.page.chat_page import ChatPage
+
+PARAGRAPHS: Final = 500
+_WORDS: Final = "has **bold** words and `code` and enough others to fill one line, so that it ends here now."
+LONG: Final = "\n\n".join(f"Paragraph {number} {_WORDS}" for number in range(PARAGRAPHS))
+"""A text of 10,000 words, which are tokens of the mock."""
+CODE: Final = "\n".join(["```text", *(f"line {number}" for number in range(2000)), "```"])
+
+STREAM = """async ([text, size]) => {
+    const { MarkdownStream } = await import("/page/markdown/markdown_stream.js");
+    const render = (parts) => {
+        const element = document.createElement("div");
+        const stream = new MarkdownStream(element);
+        let shown = "";
+        for (const part of parts) stream.update((shown += part), false);
+        stream.update(shown, true);
+        return element.innerHTML;
+    };
+    const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size));
+    return [render([text]), render(parts)];
+}"""
+SAMPLES = {
+    "headings": "# One\n\n### Two\n\ntext\n===\n\nmore\n---\n",
+    "lists": "- a\n- b\n  - c\n\n    text\n- d\n\nafter\n\n1. x\n2. y\n\n   z\n3. w\n\n- [ ] open\n- [x] done\n",
+    "code": "Before\n\n```python title\nx = 1\n\n```\n~~~\n```\n~~~\n\n    indented\n\nend",
+    "fences": "  ```\n  in\n  ```\nend\n\n````\n```\n````\nlast",
+    "open code": "```js\nlet a = `x`;\n\n``\nmore\n",
+    "tables": "| a | b |\n|---|:-:|\n| 1 | `x` |\n| 2 | **y** |\n\nafter <br> it",
+    "inline": "a **b *c* d** ~~e~~ \\* &lt; &#65; &copy; &nope; <b>x</b>",
+    "links": "https://example.org ![i](https://e.org/i.png) [a](https://e.org)\r\nnext  \nline",
+    "quotes": "> a\n> b\n\n> c\n>\n> - d\n\n---\n\nend",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Serve a mock worker with long answers."""
+    script = tmp_path_factory.mktemp("script") / "long.json"
+    answers = {"a long answer": LONG, "long code": CODE}
+    rules = [{"match": {"last_message": words}, "reply": {"text": text}} for words, text in answers.items()]
+    script.write_text(json.dumps({"rules": rules}))
+    with served("mock", "--worker", f"{MOCK} --scenario {script}") as server:
+        yield server
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_text_that_comes_in_parts_looks_like_the_whole(page: ChatPage, sample: str) -> None:
+    for size in (1, 3, 7):
+        whole, streamed = page.tab.evaluate(STREAM, [SAMPLES[sample], size])
+        assert streamed == whole
+
+
+def test_of_a_long_answer_only_the_last_block_is_rendered_again(page: ChatPage) -> None:
+    page.tab.evaluate(
+        """() => {
+            window.added = 0;
+            window.unfinished = 0;
+            new MutationObserver((records) => {
+                for (const { target, addedNodes } of records) {
+                    if (!target.matches?.(".answer > .markdown")) continue;
+                    for (const node of addedNodes) node.className === "unfinished" ? unfinished++ : added++;
+                }
+            }).observe(document.body, { childList: true, subtree: true });
+        }"""
+    )
+    answer = page.answered("a long answer")
+    blocks = page.text(answer).locator("> p")
+    expect(blocks).to_have_count(PARAGRAPHS)
+    expect(answer.locator("[data-figure=Answer]")).to_have_text("10,000 tokens")
+    figures: Any = page.tab.evaluate("({ added, unfinished })")
+    assert figures["added"] == PARAGRAPHS
+    assert figures["unfinished"] < 5_000
+
+
+def test_a_long_block_of_code_grows_without_being_rendered_again(page: ChatPage) -> None:
+    page.tab.evaluate(
+        """() => {
+            window.blocks = 0;
+            new MutationObserver((records) => {
+                for (const { addedNodes } of records) {
+                    for (const node of addedNodes) if (node.querySelector?.("figure")) blocks++;
+                }
+            }).observe(document.body, { childList: true, subtree: true });
+        }"""
+    )
+    answer = page.answered("long code")
+    expect(page.text(answer).locator("code")).to_contain_text("line 1999")
+    assert page.tab.evaluate("blocks") < 20

@@ -1,0 +1,121 @@
+"""Hostile answers, accessibility, phones, and the weight of the chat page."""
+
+import os
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Response, expect
+
+from support.http.http_server import Server
+from support.page.chat_page import ChatPage, profile
+
+MAX_BYTES = 200_000
+SCREENSHOTS = os.environ.get("LMWIRE_SCREENSHOTS")
+"""Folder that the README's images are written to; none if it is not set."""
+
+
+def test_a_hostile_answer_is_text(page: ChatPage) -> None:
+    answer = page.text(page.answered("hostile"))
+    expect(
+        answer.locator("script, iframe, svg, style, object, embed, form, [onerror], [onload], [onclick]")
+    ).to_have_count(0)
+    expect(answer.locator("img")).to_have_count(0)
+    expect(answer).to_contain_text("<script>window.hacked = 1</script>")
+    expect(answer.get_by_role("link", name="raw")).to_have_count(0)
+    for link in answer.get_by_role("link").all():
+        assert str(link.get_attribute("href")).startswith(("https://tracker.example/", "https://example.org/"))
+        assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    assert page.tab.evaluate("window.hacked") is None
+
+
+def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
+    refused = page.tab.evaluate(
+        """() => {
+            try { document.createElement("div").innerHTML = "<b>x</b>"; return false; } catch { return true; }
+        }"""
+    )
+    assert refused
+    page.errors.clear()  # the browser reports what it refuses
+
+
+def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server: Server) -> None:
+    sizes: dict[str, int] = {}
+
+    def note(response: Response) -> None:
+        sizes[response.url] = len(response.body())
+
+    context.on("response", note)
+    page = ChatPage(context, server.url)
+    page.button("Settings").click()
+    assert 10 < len(sizes) < 80
+    assert sum(sizes.values()) < MAX_BYTES, sizes
+    page.assert_clean()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_breaks_no_rule_of_accessibility(browser: Browser, server: Server, theme: str) -> None:
+    with profile(
+        browser, viewport={"width": 1180, "height": 800}, color_scheme=theme, reduced_motion="reduce"
+    ) as context:
+        page = ChatPage(context, server.url)
+        assert_accessible(page)
+        page.answered("sort a list")
+        page.tab.locator(".reasoning summary").click()
+        assert_accessible(page)
+        page.tab.locator("[data-action=models]").click()
+        assert_accessible(page)
+        page.tab.keyboard.press("Escape")
+        page.button("Settings").click()
+        page.tab.locator("[data-input=isJson]").check()
+        assert_accessible(page)
+        page.button("Close").click()
+        page.assert_clean()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.skipif(not SCREENSHOTS, reason="LMWIRE_SCREENSHOTS names no folder for the README's images")
+def test_it_looks_as_the_readme_shows(browser: Browser, server: Server, theme: str) -> None:
+    with profile(browser, viewport={"width": 1180, "height": 860}, color_scheme=theme) as context:
+        page = ChatPage(context, server.url)
+        page.answered("What is a stable sort?")
+        page.button("New chat").click()
+        page.answered("How do I sort a list of people by age?")
+        page.tab.mouse.move(600, 5)
+        page.tab.screenshot(path=Path(str(SCREENSHOTS)) / f"page-{theme}.png")
+
+
+def assert_accessible(page: ChatPage) -> None:
+    """Check the rules of axe, those of best practice included."""
+    found = Axe().run(page.tab)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
+    with profile(browser, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as context:
+        page = ChatPage(context, server.url)
+        page.answered("sort a list")
+        assert width_beyond_the_screen(page) == 0
+        for name in ("Settings", "Show conversations"):
+            page.button(name).click()
+            assert width_beyond_the_screen(page) == 0
+            page.button("Close" if name == "Settings" else "Hide conversations").first.click()
+        page.tab.locator("[data-action=models]").click()
+        assert width_beyond_the_screen(page) == 0
+        page.assert_clean()
+
+
+def width_beyond_the_screen(page: ChatPage) -> int:
+    """Return by how many pixels the widest box that does not scroll by itself leaves the screen."""
+    return page.tab.evaluate(
+        """() => Math.max(0, document.documentElement.scrollWidth - innerWidth,
+            document.querySelector(".transcript").scrollWidth - document.querySelector(".transcript").clientWidth)"""
+    )
+
+
+def test_a_chosen_theme_stays(page: ChatPage) -> None:
+    page.button("Dark theme").click()
+    page.tab.reload()
+    expect(page.tab.locator("html")).to_have_attribute("data-theme", "dark")
+    page.button("Light theme").click()
+    expect(page.tab.locator("html")).to_have_attribute("data-theme", "light")

@@ -1,0 +1,107 @@
+"""Changes of the server that the chat page notices: a restart, an API key, and models that are loaded."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from support.http.http_server import MOCK, Server, served
+from support.page.chat_page import ChatPage
+
+from .conftest import SCRIPT
+
+WORKER = ("--worker", f"{MOCK} --scenario {SCRIPT}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Serve two models and demand a key."""
+    with served("tests/one", "tests/two", *WORKER, "--api-key", "k-1") as server:
+        yield server
+
+
+def unlock(page: ChatPage, key: str, *, remember: bool = False) -> None:
+    """Enter a key into the page's question."""
+    page.tab.locator("[data-input=key]").fill(key)
+    if remember:
+        page.tab.get_by_role("checkbox", name="Remember").check()
+    page.button("Continue").click()
+
+
+def test_the_page_asks_for_a_key_and_forgets_it_with_the_tab(context: BrowserContext, server: Server) -> None:
+    page = ChatPage(context, server.url)
+    unlock(page, "wrong")
+    expect(page.tab.locator("[data-input=key]")).to_have_value("")
+    unlock(page, "k-1")
+    expect(page.text(page.answered("alpha"))).to_have_text("alpha")
+    page.tab.reload()
+    expect(page.button("Model: one")).to_be_visible()
+    other = ChatPage(context, server.url)
+    expect(other.tab.locator("[data-input=key]")).to_be_visible()
+    assert all("401" in error for error in page.errors + other.errors)
+
+
+def test_a_key_is_kept_in_the_browser_if_the_user_says_so(context: BrowserContext, server: Server) -> None:
+    page = ChatPage(context, server.url)
+    unlock(page, "k-1", remember=True)
+    expect(page.button("Model: one")).to_be_visible()
+    other = ChatPage(context, server.url)
+    expect(other.button("Model: one")).to_be_visible()
+    other.assert_clean()
+
+
+def test_a_model_is_chosen_loaded_and_unloaded(context: BrowserContext, server: Server) -> None:
+    page = ChatPage(context, server.url)
+    unlock(page, "k-1")
+    picker = page.tab.locator("[data-action=models]")
+    picker.click()
+    row = page.tab.locator("[data-model='tests/two']")
+    expect(row).to_have_attribute("data-state", "unloaded")
+    row.locator(".model-name").click()
+    expect(picker).to_contain_text("two")
+    picker.click()
+    expect(row).to_have_attribute("data-state", "loaded")
+    expect(row).to_contain_text("1M context")
+    row.get_by_role("button", name="Unload").click()
+    expect(row).to_have_attribute("data-state", "unloaded")
+    page.tab.keyboard.press("Escape")
+    expect(page.answered("alpha").locator(".answer-name")).to_have_text("two")
+
+
+def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tmp_path: Path) -> None:
+    step = {"stage": "read", "current": 40, "total": 100, "unit": "bytes", "delay_ms": 100}
+    script = tmp_path / "slow.json"
+    script.write_text(json.dumps({"rules": [{"match": {"cmd": "load"}, "reply": {"progress": [step] * 1200}}]}))
+    with served("tests/slow", "--worker", f"{MOCK} --scenario {script}") as server:
+        page = ChatPage(context, server.url)
+        page.ask("alpha")
+        expect(page.answer("running").locator(".waiting")).to_have_text(re.compile("Loading the model 40 %"))
+        page.tab.locator("[data-action=models]").click()
+        expect(page.tab.locator("[data-model] progress")).to_have_attribute("value", "0.4")
+        page.tab.keyboard.press("Escape")
+        page.button("Stop the answer").click()
+        page.answer("stopped")
+        page.assert_clean()
+
+
+def test_a_restart_of_the_server_is_noticed_and_the_page_goes_on(context: BrowserContext) -> None:
+    with served("tests/one", *WORKER) as first:
+        port = first.url.rpartition(":")[2]
+        page = ChatPage(context, first.url)
+        page.answered("alpha")
+        page.ask("say one and wait")
+        expect(page.text()).to_have_text("One two")
+        first.process.kill()
+        first.process.wait()
+    offline = page.tab.locator("[data-banner=offline]")
+    expect(offline).to_be_visible()
+    answer = page.answer("failed")
+    expect(answer).to_contain_text("The connection to the server was lost.")
+    expect(page.text(answer)).to_have_text("One two")
+    with served("tests/one", *WORKER, "--port", port):
+        expect(offline).to_be_hidden()
+        expect(page.text(page.answered("beta"))).to_have_text("beta")
+    assert page.foreign == []

@@ -1,0 +1,106 @@
+"""Conversations that the browser keeps: two tabs at once, a reload in the middle of an answer, and a full storage."""
+
+from playwright.sync_api import BrowserContext, expect
+
+from support.http.http_server import Server
+from support.page.chat_page import ChatPage
+
+
+def test_a_conversation_survives_a_reload_with_its_versions(page: ChatPage) -> None:
+    page.answered("alpha")
+    page.button("Regenerate answer").click()
+    expect(page.answer("done").get_by_label("Version 2 of 2")).to_be_visible()
+    page.tab.reload()
+    expect(page.questions().locator(".bubble")).to_have_text("alpha")
+    expect(page.text(page.answer("done"))).to_have_text("alpha")
+    expect(page.answer().get_by_label("Version 2 of 2")).to_be_visible()
+
+
+def test_a_reload_in_the_middle_of_an_answer_keeps_what_has_come(page: ChatPage, server: Server) -> None:
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    page.wait_until_stored("One  two")
+    page.tab.reload()
+    answer = page.answer("interrupted")
+    expect(page.text(answer)).to_have_text("One two")
+    server.wait_for("lmwire_http_requests_in_flight", 1.0)  # that of /metrics itself
+    expect(answer.get_by_role("button", name="Regenerate answer")).to_be_enabled()
+    answer.get_by_role("button", name="Continue").click()
+    expect(page.text(page.answer("running"))).to_have_text("One twoOne two")
+    page.button("Stop the answer").click()
+    page.answer("stopped")
+
+
+def test_two_tabs_show_one_another_s_answers_and_overwrite_nothing(
+    context: BrowserContext, page: ChatPage, server: Server
+) -> None:
+    page.answered("alpha")
+    other = ChatPage(context, page.tab.url)
+    expect(other.text(other.answer("done"))).to_have_text("alpha")
+    page.ask("say one and wait")
+    expect(other.text(other.answer("running"))).to_have_text("One two")
+    other.button("New chat").click()
+    other.answered("beta")
+    page.button("Stop the answer").click()
+    page.answer("stopped")
+    page.tab.reload()
+    expect(page.tab.locator(".conversation")).to_have_text(["beta", "alpha"])
+    expect(page.questions().locator(".bubble")).to_have_text(["alpha", "say one and wait"])
+    assert other.errors == other.foreign == []
+
+
+def test_two_tabs_that_write_to_one_conversation_at_once_make_two_branches(
+    context: BrowserContext, page: ChatPage
+) -> None:
+    page.answered("alpha")
+    other = ChatPage(context, page.tab.url)
+    other.answer("done")
+    page.ask("say one and wait")
+    other.tab.locator("[data-state=running]").wait_for()
+    other.questions().first.get_by_role("button", name="Edit message").click()
+    other.tab.get_by_role("textbox", name="Edited message").fill("beta")
+    other.tab.keyboard.press("Enter")
+    expect(other.text(other.answer("done"))).to_have_text("beta")
+    page.button("Stop the answer").click()
+    page.tab.reload()
+    stored = page.stored()
+    assert all(text in stored for text in ("alpha", "say one and wait", "One  two", "beta"))
+    expect(page.questions().first.get_by_label("of 2")).to_be_visible()
+    other.assert_clean()
+
+
+def test_a_conversation_that_another_tab_deletes_is_gone(context: BrowserContext, page: ChatPage) -> None:
+    page.answered("alpha")
+    other = ChatPage(context, page.tab.url)
+    other.button("Delete alpha").click()
+    other.button("Delete").click()
+    expect(page.questions()).to_have_count(0)
+    expect(page.tab.locator(".conversation")).to_have_count(0)
+    other.assert_clean()
+
+
+def test_a_full_storage_is_reported_and_the_conversation_goes_on(page: ChatPage) -> None:
+    page.tab.evaluate(
+        """() => {
+            const { put } = IDBObjectStore.prototype;
+            IDBObjectStore.prototype.put = function (record) {
+                if (this.name === "messages") throw new DOMException("full", "QuotaExceededError");
+                return put.call(this, record);
+            };
+        }"""
+    )
+    expect(page.text(page.answered("alpha"))).to_have_text("alpha")
+    expect(page.tab.locator("[data-banner=notice]")).to_contain_text("storage is full")
+
+
+def test_all_conversations_can_be_saved_as_a_file_and_deleted(page: ChatPage) -> None:
+    page.answered("alpha")
+    page.button("Settings").click()
+    with page.tab.expect_download() as download:
+        page.button("Export conversations").click()
+    assert '"content": "alpha"' in download.value.path().read_text()
+    page.button("Delete all conversations").click()
+    page.button("Really delete all").click()
+    page.button("Close").click()
+    expect(page.tab.locator(".conversation")).to_have_count(0)
+    assert page.stored() == "[]"
