@@ -144,7 +144,7 @@ def test_packages_have_their_metadata(command: list[str], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("model", "names"), [("builtin:tiny", ("hello", "c-3-running", "e-5-host-gone")), ("mock", ("e-4-sigterm",))]
+    ("model", "names"), [("builtin:tiny", ("hello", "c-3-running")), ("mock", ("e-4-sigterm", "e-5-host-gone"))]
 )
 def test_it_plays_transcripts(command: list[str], model: str, names: tuple[str, ...]) -> None:
     only = [word for name in names for word in ("--only", name)]

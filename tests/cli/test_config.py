@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,18 @@ def shown(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, Any]:
 )
 def test_the_file_has_one_place_that_the_environment_can_change(environment: dict[str, str], path: str) -> None:
     assert config_path(environment) == Path(path)
+
+
+def test_a_user_without_a_home_has_no_config_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a user that its system does not know."""
+
+    def unknown(_: int) -> object:
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert config_path({}) == Path(os.devnull)
+    assert read_config_file({}).tables == {}
 
 
 def test_the_file_is_never_one_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,9 @@ def config_path(environment: Mapping[str, str]) -> Path:
     base = Path(environment.get("XDG_CONFIG_HOME", ""))
     home = Path(environment.get("HOME", ""))
     if not base.is_absolute():
-        base = (home if home.is_absolute() else Path("~").expanduser()) / ".config"
+        base = (home if home.is_absolute() else Path(os.path.expanduser("~"))) / ".config"
+        if not base.is_absolute():
+            return Path(os.devnull)  # a user without a home, as containers have them
     return base / "lmwire" / "config.toml"
 
 
