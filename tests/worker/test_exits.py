@@ -171,7 +171,7 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         "from lmwire_worker import mock\n"
         "from lmwire_worker.__main__ import main\n"
         "def step(self):\n"
-        "    if len(self._taken) == 2: raise ZeroDivisionError('a bug')\n"
+        "    if len(self._held) == 2: raise ZeroDivisionError('a bug')\n"
         "    return []\n"
         "mock.MockRunner.step = step\n"
         "main(['--mock'])\n"
@@ -182,7 +182,7 @@ def test_a_bug_in_the_engine_ends_every_request_as_internal_and_exits_70(tmp_pat
         assert worker.wait_end() == 70
         assert worker.terminal("a")["code"] == worker.terminal("b")["code"] == "internal"
         worker.check_terminals(["a", "b"])
-        assert b"ZeroDivisionError" in worker.stderr
+        assert b"ZeroDivisionError: a bug" in worker.stderr
 
 
 def test_an_exception_of_the_runner_over_one_request_ends_that_request_alone(tmp_path: Path) -> None:
