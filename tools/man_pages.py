@@ -92,7 +92,11 @@ def _line(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return "".join(_ESCAPED.get(character, character) for character in text)
+    """Return text as a page has it: special characters escaped, and those beyond ASCII by their numbers."""
+    return "".join(
+        _ESCAPED.get(character, character if character.isascii() else f"\\[u{ord(character):04X}]")
+        for character in text
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the version of this package. It starts the same version of the worker with uvx.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 // A Worker is a running worker process. Its methods are safe for concurrent use.
 type Worker struct {

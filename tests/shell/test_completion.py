@@ -54,7 +54,7 @@ def complete_in_bash(scripts: Path, *words: str, directory: Path | None = None) 
     [
         (["ch"], ["chat"]),
         (["config", ""], ["path", "show"]),
-        (["bench", "p"], ["pipe"]),
+        (["bench", "p"], ["pipe", "plot"]),
         (["serve", "--max-q"], ["--max-queue"]),
         (["worker", "--media-u"], ["--media-urls"]),
         (["mock", "--list"], ["--list-faults"]),
