@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -31,8 +32,11 @@ from lmwire import (
     ToolCallDelta,
     Worker,
 )
+from lmwire.responses.embeddings import assemble_vectors
+from lmwire.responses.speech import speech_samples
+from lmwire.responses.tokenization import assemble_tokens
 from lmwire_protocol import decode_command
-from lmwire_protocol.events import Done, Progress, ResultDone
+from lmwire_protocol.events import Done, EmbedDone, Progress, ResultDone, SpeakDone, TokenizeDone, TranscribeDone
 
 EVENTS = "--events" in sys.argv[1:]
 SHUTDOWN_TIMEOUTS = ShutdownTimeouts(quit=1.0, eof=1.0, term=1.0)
@@ -53,14 +57,41 @@ def report_event(name: str, kind: str, event: Any) -> None:
         report("event", name=name, kind=kind, event=msgspec.to_builtins(event))
 
 
+def report_result(name: str, result: Done, items: Sequence[Any]) -> None:
+    """Report the end of a request as the library's user gets it.
+
+    Args:
+        name: The request.
+        result: Its `done`.
+        items: The items of its stream.
+    """
+    if isinstance(result, EmbedDone):
+        vectors = [list(vector) for vector in assemble_vectors(items, result.count)]
+        report_event(name, "done", {"vectors": vectors, "usage": result.usage})
+    elif isinstance(result, TranscribeDone):
+        text = "".join(segment.text for segment in items)
+        end = {"language": result.language, "duration_s": result.duration_s, "finish_reason": result.finish_reason}
+        report_event(name, "done", {"text": text, "segments": items, **end})
+    elif isinstance(result, SpeakDone):
+        samples = array("h", b"".join(map(speech_samples, items)))
+        end = {"seed": result.seed, "duration_s": result.duration_s, "finish_reason": result.finish_reason}
+        report_event(name, "done", {"samples": list(samples), "sample_rate": items[0].sample_rate, **end})
+    elif isinstance(result, TokenizeDone):
+        tokens = assemble_tokens(items)
+        report_event(name, "done", {"token_ids": tokens.ids, "text": tokens.text, "count": result.count})
+    else:
+        report_event(name, "done", result)
+
+
 def progress_reporter(name: str) -> Callable[[Progress], None]:
     """Return a function that reports the progress of a request."""
     return lambda progress: report_event(name, "progress", progress)
 
 
-def report_delta(name: str, delta: TokenDelta | ToolCallDelta) -> None:
+def report_delta(name: str, delta: object) -> None:
     """Report a delta of an answer. `report_done` reports tool calls, once they are complete."""
-    report_event(name, str(delta.__struct_config__.tag), delta)
+    if isinstance(delta, TokenDelta | ToolCallDelta):  # other commands report their whole result
+        report_event(name, str(delta.__struct_config__.tag), delta)
     if isinstance(delta, TokenDelta):
         channel = {"channel": "reasoning"} if delta.reasoning else {}
         logprobs = {"logprobs": msgspec.to_builtins(delta.logprobs)} if delta.logprobs else {}
@@ -74,7 +105,6 @@ def has_answers(done: Done) -> bool:
 
 def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
     """Report the success of a request. Only `generate` and `chat` have answers."""
-    report_event(name, "done", result)
     for choice, answer in enumerate(answers):
         for call in answer.tool_calls:
             report("tool_call", name=name, choice=choice, call=asdict(call))
@@ -145,6 +175,7 @@ class ThreadsDriver:
             for delta in stream:
                 report_delta(name, delta)
             result = stream.result
+            report_result(name, result, stream.collect())
             report_done(name, result, stream.answers() if has_answers(result) else [])
         except LmwireError as error:
             report_failed(name, error)
@@ -212,6 +243,7 @@ class TasksDriver:
             async for delta in stream:
                 report_delta(name, delta)
             result = stream.result
+            report_result(name, result, await stream.collect())
             report_done(name, result, await stream.answers() if has_answers(result) else [])
         except LmwireError as error:
             report_failed(name, error)

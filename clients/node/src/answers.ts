@@ -1,5 +1,6 @@
 import type { Connection } from "./connection.js";
 import type { RawEvent } from "./event-check.js";
+import { type FinishReason, knownFinishReason } from "./finish-reason.js";
 import type {
   Logprob,
   ProgressEvent,
@@ -22,18 +23,6 @@ export interface ToolCall {
   /** The arguments as JSON text. */
   arguments: string;
 }
-
-/** Why an answer ended. `other` stands for reasons that are newer than this package. */
-export type FinishReason = ResultDone["finish_reason"] | "other";
-
-const FINISH_REASONS: ReadonlySet<string> = new Set<ResultDone["finish_reason"]>([
-  "stop",
-  "length",
-  "tool_calls",
-  "cancelled",
-  "timeout",
-  "capacity",
-]);
 
 /** One answer, whole or as far as it came. */
 export interface Choice {
@@ -131,8 +120,7 @@ export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
     const ends = done.choices ?? [done];
     const choices = ends.map((end, index) => {
       const { choice } = this.#builder(index);
-      const finish_reason = FINISH_REASONS.has(end.finish_reason) ? end.finish_reason : "other";
-      return Object.assign(choice, { finish_reason, stop: end.stop });
+      return Object.assign(choice, { finish_reason: knownFinishReason(end.finish_reason), stop: end.stop });
     });
     const { seed, usage, timings } = done;
     return { ...choices[0]!, choices, prompt_logprobs: this.#promptLogprobs, seed, usage, timings, done };

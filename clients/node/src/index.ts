@@ -9,7 +9,6 @@ export {
   type AnswerEvent,
   AnswerStream,
   type Choice,
-  type FinishReason,
   type ToolCall,
 } from "./answers.js";
 export { CircuitBreaker, type CircuitBreakerOptions } from "./circuit-breaker.js";
@@ -25,6 +24,7 @@ export {
   WorkerUnavailable,
 } from "./errors.js";
 export { type FoundWorker, findWorker } from "./find-worker.js";
+export type { FinishReason } from "./finish-reason.js";
 export type * from "./generated/types.js";
 export { type RequestOptions, RequestStream } from "./request-stream.js";
 export {

@@ -1,4 +1,5 @@
 import type { RawEvent } from "./event-check.js";
+import { type FinishReason, knownFinishReason } from "./finish-reason.js";
 import type {
   AudioEvent,
   EmbedDone,
@@ -89,7 +90,7 @@ export interface Transcript {
   language: string | undefined;
   /** Length of the recording, in seconds. */
   duration_s: number;
-  finish_reason: string;
+  finish_reason: FinishReason;
 }
 
 /** A transcript as it is made. */
@@ -105,7 +106,7 @@ export class TranscriptStream extends RequestStream<SegmentEvent | ProgressEvent
   protected override finish(raw: RawEvent): Transcript {
     const { language, duration_s, finish_reason } = raw as unknown as TranscribeDone;
     const text = this.#segments.map((segment) => segment.text).join("");
-    return { text, segments: this.#segments, language, duration_s, finish_reason };
+    return { text, segments: this.#segments, language, duration_s, finish_reason: knownFinishReason(finish_reason) };
   }
 }
 
@@ -116,7 +117,7 @@ export interface Speech {
   /** Samples per second; undefined if there are none. */
   sample_rate: number | undefined;
   duration_s: number;
-  finish_reason: string;
+  finish_reason: FinishReason;
   seed: number;
 }
 
@@ -141,6 +142,12 @@ export class SpeechStream extends RequestStream<AudioEvent | ProgressEvent, Spee
     const samples = new Int16Array(Math.floor(bytes.length / SAMPLE_BYTES));
     for (let index = 0; index < samples.length; index++) samples[index] = bytes.readInt16LE(index * SAMPLE_BYTES);
     const { duration_s, finish_reason, seed } = raw as unknown as SpeakDone;
-    return { samples, sample_rate: this.#sampleRate, duration_s, finish_reason, seed };
+    return {
+      samples,
+      sample_rate: this.#sampleRate,
+      duration_s,
+      finish_reason: knownFinishReason(finish_reason),
+      seed,
+    };
   }
 }

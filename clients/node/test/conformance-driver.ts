@@ -31,12 +31,13 @@ function report(saw: string, members: object = {}): void {
   process.stdout.write(`${JSON.stringify({ saw, ...members })}\n`);
 }
 
-/** Print an event as the library's user gets it. JSON.stringify would write -0 as 0. */
+/** Print an event as the library's user gets it. JSON.stringify would write -0 as 0, and a typed array as an object. */
 function reportEvent(name: string, kind: string, event: object): void {
   if (!printsEvents) return;
-  const text = JSON.stringify({ saw: "event", name, kind, event }, (_, value) =>
-    Object.is(value, -0) ? "\0-0" : value,
-  );
+  const text = JSON.stringify({ saw: "event", name, kind, event }, (_, value) => {
+    if (ArrayBuffer.isView(value)) return [...(value as Float32Array | Int16Array)];
+    return Object.is(value, -0) ? "\0-0" : value;
+  });
   process.stdout.write(`${text.replaceAll('"\\u0000-0"', "-0.0")}\n`);
 }
 

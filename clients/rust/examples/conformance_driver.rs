@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lmwire::{
-    Answer, AnswerStream, Channel, Error, Event, LoadEvent, RequestStream, Result, ShutdownTimeouts, Supervisor, Token,
-    Worker, WorkerBuilder,
+    Answer, AnswerStream, Channel, Error, Event, LoadEvent, RequestStream, Result, ShutdownTimeouts, Speech,
+    Supervisor, Token, Transcript, Worker, WorkerBuilder,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -201,6 +201,28 @@ async fn call(worker: &Worker, name: &str, command: &str, fields: Map<String, Va
         "tokenize" => {
             let tokens = worker.tokenize(params::<lmwire::Tokenize>(fields)).await?;
             report("text", json!({ "name": name, "text": tokens.text }));
+            let result = json!({ "token_ids": tokens.ids, "text": tokens.text, "count": tokens.count });
+            report_event(name, "done", result);
+        }
+        "embed" => {
+            let embeddings = worker.embed(params::<lmwire::Embed>(fields)).await?;
+            report_event(name, "done", json!({ "vectors": embeddings.vectors, "usage": embeddings.usage }));
+        }
+        "transcribe" => {
+            let Transcript { text, segments, end } = worker.transcribe(params::<lmwire::Transcribe>(fields)).await?;
+            let result = json!({
+                "text": text, "segments": segments, "language": end.language, "duration_s": end.duration_s,
+                "finish_reason": end.finish_reason,
+            });
+            report_event(name, "done", result);
+        }
+        "speak" => {
+            let Speech { samples, sample_rate, end } = worker.speak(params::<lmwire::Speak>(fields)).await?;
+            let result = json!({
+                "samples": samples, "sample_rate": sample_rate, "seed": end.seed, "duration_s": end.duration_s,
+                "finish_reason": end.finish_reason,
+            });
+            report_event(name, "done", result);
         }
         "cache" => _ = worker.clear_cache().await?,
         "info" => report_event(name, "done", worker.info().await?),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,12 +26,18 @@ _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("prefill_ms", "first_token_ms", "prompt_tps", "decode_tps"), 0),
 }
 """Values that mean the same as an absent field."""
+_IGNORED: Final = ("id", "event")
 
 
 def canonical(value: Any) -> Any:
-    """Return a value without absent members. A number without a fraction is an integer, unless it is -0.0."""
+    """Return a value without absent members, ids and names of events.
+
+    A number without a fraction is an integer, unless it is -0.0.
+    """
     if isinstance(value, dict):
         members: dict[str, Any] = {name: canonical(member) for name, member in value.items()}
+        if "vectors" in members:
+            members["vectors"] = [[_as_float32(number) for number in vector] for vector in members["vectors"]]
         return {name: member for name, member in members.items() if not _is_absent(name, member)}
     if isinstance(value, list):
         return [*map(canonical, value)]
@@ -46,8 +53,7 @@ def event_bytes(kind: str, event: dict[str, Any]) -> bytes:
         kind: The kind of event.
         event: Its members.
     """
-    members = {name: member for name, member in event.items() if name != "id"}
-    return json.dumps(canonical({**members, "event": kind}), sort_keys=True).encode()
+    return json.dumps({**canonical(event), "event": kind}, sort_keys=True).encode()
 
 
 def expected_events(transcript: Transcript, client: str) -> list[bytes]:
@@ -68,9 +74,7 @@ def seen_events(
         transcripts: The transcripts.
     """
     instructions = [{"do": "start"}]
-    instructions += [
-        {"do": "request", "name": each.name, "command": {**each.command, **_prompt(each)}} for each in transcripts
-    ]
+    instructions += [{"do": "request", "name": each.name, "command": each.command} for each in transcripts]
     seen: defaultdict[str, list[bytes]] = defaultdict(list)
     with subprocess.Popen(
         driver,
@@ -105,9 +109,12 @@ def _integer(text: str) -> int | float:
     return -0.0 if text == "-0" else int(text)
 
 
-def _prompt(transcript: Transcript) -> dict[str, str]:
-    return {"prompt": transcript.name} if transcript.command["cmd"] == "generate" else {}
+def _as_float32(number: float) -> float:
+    """Return the nearest float32, which all clients' vectors have. Go writes it with fewer digits."""
+    return struct.unpack("f", struct.pack("f", number))[0]
 
 
 def _is_absent(name: str, member: Any) -> bool:
+    if name in _IGNORED:
+        return True
     return member is None or (name in _DEFAULTS and member == _DEFAULTS[name] and type(member) is type(_DEFAULTS[name]))

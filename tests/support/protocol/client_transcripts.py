@@ -18,6 +18,11 @@ _END: Final[dict[str, Any]] = {
     "usage": {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2},
     "timings": {"queued_ms": 0.1, "total_ms": 2},
 }
+_VECTORS: Final[dict[str, Any]] = {
+    "event": "done",
+    "vectors": [[0.1, -1e-7, -0.0, 3], [1, -0.0, 0.1]],
+    "usage": {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0},
+}
 _MODEL: Final = (
     r'{"event":"done","id":"$ID","path":"/models/Straße \u6f22","model_type":"qwen3","vocab_size":151936,"layers":28,'
     r'"hidden_size":1024,"context_len":40960,"weights_bytes":9007199254740991,"capabilities":["generate","chat"],'
@@ -33,16 +38,24 @@ class Transcript:
 
     name: str
     lines: list[str]
-    command: dict[str, Any] = field(default_factory=lambda: {"cmd": "generate"})
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The command, unless it is a `generate` whose prompt is the name."""
     expected: list[dict[str, Any]] | None = None
     """The events, if they are not those of the lines."""
+    is_whole: bool = False
+    """The command's user gets the whole result: only the last event counts."""
     by_client: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
-    """The events of clients that show their users more of a later version than the others."""
+    """The events of clients whose users get more than those of others."""
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """The command, as the drivers get it."""
+        return {"cmd": "generate", "prompt": self.name, **self.fields} if "cmd" not in self.fields else self.fields
 
     @property
     def key(self) -> str:
         """The prompt, path or command for which the worker plays the transcript."""
-        return self.name if self.command["cmd"] == "generate" else self.command.get("path", self.command["cmd"])
+        return self.command.get("prompt") or self.command.get("path") or self.command["cmd"]
 
 
 def _token(members: str) -> str:
@@ -139,7 +152,7 @@ TRANSCRIPTS: Final = [
             r'"prompt_tps":1542.1,"decode_tps":173.90000000000001},"choices":[{"finish_reason":"length",'
             r'"completion_tokens":1,"stop":" \n"},{"finish_reason":"capacity","completion_tokens":2}]}',
         ],
-        command={"cmd": "generate", "n": 2},
+        fields={"n": 2},
     ),
     Transcript(
         "nulls are absent",
@@ -179,18 +192,18 @@ TRANSCRIPTS: Final = [
             r'{"event":"progress","id":"$ID","stage":"warm_up","current":1,"total":2,"unit":"steps"}',
             _MODEL,
         ],
-        command={"cmd": "load", "path": "whole"},
+        fields={"cmd": "load", "path": "whole"},
     ),
     Transcript(
         "a load that fails",
         [r'{"event":"error","id":"$ID","error":"no","code":"bad_model","retryable":false,"loaded":false}'],
-        command={"cmd": "load", "path": "broken"},
+        fields={"cmd": "load", "path": "broken"},
     ),
-    Transcript("the model", [_MODEL], command={"cmd": "info"}),
+    Transcript("the model", [_MODEL], fields={"cmd": "info"}),
     Transcript(
         "a ping",
         [r'{"event":"done","id":"$ID","state":"running","step_age_ms":-0.0,"active":1,"queued":2}'],
-        command={"cmd": "ping"},
+        fields={"cmd": "ping"},
     ),
     Transcript(
         "counters",
@@ -200,7 +213,87 @@ TRANSCRIPTS: Final = [
             r'"cache_bytes":2,"peak_bytes":3},"outbox_bytes":4,"cache":{"bytes":1,"budget_bytes":2,"entries":3,"hits":4,'
             r'"misses":5,"saved_tokens":6,"evictions":7,"mismatches":8}}'
         ],
-        command={"cmd": "stats"},
+        fields={"cmd": "stats"},
+    ),
+    Transcript(
+        "the tokens of a prompt",
+        [
+            _token(r'"token":"<s>é","token_ids":[1,2]'),
+            _token(r'"token":" \ud83d\ude00","token_ids":[9007199254740991]'),
+            r'{"event":"done","id":"$ID","count":3}',
+        ],
+        fields={"cmd": "tokenize", "prompt": "the tokens of a prompt"},
+        expected=[
+            {"event": "done", "text": "<s>é \U0001f600", "token_ids": [1, 2, 9007199254740991], "count": 3},
+        ],
+        is_whole=True,
+    ),
+    Transcript(
+        "vectors",
+        [
+            r'{"event":"embedding","id":"$ID","index":1,"dims":3,"embedding":"AACAPwAAAIDNzMw9"}',
+            r'{"event":"embedding","id":"$ID","index":0,"dims":4,"embedding":[0.1,-1e-7]}',
+            r'{"event":"embedding","id":"$ID","index":0,"offset":2,"dims":4,"embedding":[-0.0,3]}',
+            r'{"event":"done","id":"$ID","count":2,"dimensions":3,"usage":{"prompt_tokens":3,"cached_tokens":0,'
+            r'"completion_tokens":0}}',
+        ],
+        fields={"cmd": "embed", "input": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        expected=[_VECTORS],
+        by_client={"node": [{**_VECTORS, "dimensions": 3}]},
+        is_whole=True,
+    ),
+    Transcript(
+        "a recording",
+        [
+            r'{"event":"progress","id":"$ID","stage":"transcribe","current":0,"total":5,"unit":"seconds"}',
+            r'{"event":"segment","id":"$ID","index":0,"start_s":0,"end_s":1.1,"text":"Buy \u00e9.","words":['
+            r'{"text":"Buy ","start_s":-0.0,"end_s":1e-7}]}',
+            r'{"event":"segment","id":"$ID","index":1,"start_s":1.1,"end_s":2.5,"text":" End.","words":null}',
+            r'{"event":"done","id":"$ID","finish_reason":"tired","duration_s":2.5000000000000004,"language":"en",'
+            r'"timings":{"queued_ms":0.1,"total_ms":2}}',
+        ],
+        fields={"cmd": "transcribe", "audio": {"path": "/a.wav"}},
+        expected=[
+            {
+                "event": "done",
+                "text": "Buy é. End.",
+                "segments": [
+                    {
+                        "index": 0,
+                        "start_s": 0,
+                        "end_s": 1.1,
+                        "text": "Buy é.",
+                        "words": [{"text": "Buy ", "start_s": -0.0, "end_s": 1e-7}],
+                    },
+                    {"index": 1, "start_s": 1.1, "end_s": 2.5, "text": " End."},
+                ],
+                "language": "en",
+                "duration_s": 2.5000000000000004,
+                "finish_reason": "other",
+            }
+        ],
+        is_whole=True,
+    ),
+    Transcript(
+        "a speech",
+        [
+            r'{"event":"audio","id":"$ID","index":0,"sample_rate":8000,"audio":"AQD//w=="}',
+            r'{"event":"audio","id":"$ID","index":1,"sample_rate":8000,"audio":"AIA="}',
+            r'{"event":"done","id":"$ID","finish_reason":"length","duration_s":0.000375,"seed":7,'
+            r'"timings":{"queued_ms":0.1,"total_ms":2}}',
+        ],
+        fields={"cmd": "speak", "text": "a"},
+        expected=[
+            {
+                "event": "done",
+                "samples": [1, -1, -32768],
+                "sample_rate": 8000,
+                "seed": 7,
+                "duration_s": 0.000375,
+                "finish_reason": "length",
+            }
+        ],
+        is_whole=True,
     ),
     Transcript(
         "a later version",

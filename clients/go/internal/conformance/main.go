@@ -185,6 +185,28 @@ func (d *driver) call(ctx context.Context, worker *lmwire.Worker, name, command 
 		var tokens *lmwire.Tokens
 		if tokens, err = worker.Tokenize(ctx, decode[lmwire.TokenizeParams](fields), stop); err == nil {
 			d.report("text", map[string]any{"name": name, "text": tokens.Text})
+			done = map[string]any{"token_ids": tokens.IDs, "text": tokens.Text, "count": tokens.Count}
+		}
+	case "embed":
+		var embeddings *lmwire.Embeddings
+		if embeddings, err = worker.Embed(ctx, decode[lmwire.EmbedParams](fields), stop); err == nil {
+			done = map[string]any{"vectors": embeddings.Vectors, "usage": embeddings.Usage}
+		}
+	case "transcribe":
+		var transcript *lmwire.Transcript
+		if transcript, err = worker.Transcribe(ctx, decode[lmwire.TranscribeParams](fields), stop); err == nil {
+			done = map[string]any{
+				"text": transcript.Text, "segments": transcript.Segments, "language": transcript.Language,
+				"duration_s": transcript.DurationS, "finish_reason": transcript.FinishReason,
+			}
+		}
+	case "speak":
+		var speech *lmwire.Speech
+		if speech, err = worker.Speak(ctx, decode[lmwire.SpeakParams](fields), stop); err == nil {
+			done = map[string]any{
+				"samples": speech.Samples, "sample_rate": speech.SampleRate, "seed": speech.Seed,
+				"duration_s": speech.DurationS, "finish_reason": speech.FinishReason,
+			}
 		}
 	case "cache":
 		_, err = worker.ClearCache(ctx)
