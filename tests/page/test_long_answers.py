@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from support.http.http_server import MOCK, Server, served
-from support.page.chat_page import ChatPage
+from support.page.chat_page import ChatPage, profile
 
 PARAGRAPHS: Final = 500
 _WORDS: Final = "has **bold** words and `code` and enough others to fill one line, so that it ends here now."
@@ -53,10 +53,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def renderer(browser: Browser, server: Server) -> Iterator[ChatPage]:
+    """Open a page whose own modules render texts."""
+    with profile(browser) as context:
+        yield ChatPage(context, server.url)
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_a_text_that_comes_in_parts_looks_like_the_whole(page: ChatPage, sample: str) -> None:
+def test_a_text_that_comes_in_parts_looks_like_the_whole(renderer: ChatPage, sample: str) -> None:
     for size in (1, 3, 7):
-        whole, streamed = page.tab.evaluate(STREAM, [SAMPLES[sample], size])
+        whole, streamed = renderer.tab.evaluate(STREAM, [SAMPLES[sample], size])
         assert streamed == whole
 
 

@@ -14,6 +14,7 @@ export class Models extends Observable {
   #chosen = getPreference("model", "");
   #busy = new Set();
   #watchers = 0;
+  #isPolling = false;
 
   constructor(connection) {
     super();
@@ -64,7 +65,7 @@ export class Models extends Observable {
   /** Ask for the models again and again until the returned function is called, to show how a load goes on. */
   watch() {
     this.#watchers += 1;
-    if (this.#watchers === 1) this.#poll();
+    if (!this.#isPolling) this.#poll();
     return () => {
       this.#watchers -= 1;
     };
@@ -88,10 +89,12 @@ export class Models extends Observable {
   }
 
   async #poll() {
+    this.#isPolling = true;
     while (this.#watchers > 0) {
       await this.refresh();
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
+    this.#isPolling = false;
   }
 }
 
