@@ -1,2 +1,2 @@
 --- The version of the plugin, which is that of lmwire.
-return "0.1.0"
+return "0.2.0"
