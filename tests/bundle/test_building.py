@@ -1,5 +1,6 @@
 """`lmwire bundle` chooses packages, and refuses what it cannot build."""
 
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -71,17 +72,26 @@ def test_what_exists_is_not_overwritten(tmp_path: Path, kind: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["lmwire"]
 
 
-def test_a_build_that_fails_shows_why_and_leaves_nothing(tmp_path: Path) -> None:
-    """PyInstaller is one that fails."""
-    package = tmp_path / "path" / "PyInstaller"
+def build_without_pyinstaller(target: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with a PyInstaller that fails, up to the point where the program is built."""
+    package = target.parent / "path" / "PyInstaller"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text("raise SystemExit('no space left')")
-    target = tmp_path / "out"
-    done = lmwire("bundle", str(target / "lmwire"), PYTHONPATH=str(package.parent))
+    return lmwire("bundle", str(target / "lmwire"), *options, PYTHONPATH=str(package.parent))
+
+
+def test_a_build_that_fails_shows_why_and_leaves_nothing(tmp_path: Path) -> None:
+    done = build_without_pyinstaller(tmp_path / "out")
     assert done.returncode == 1
     assert "PyInstaller failed with exit code 1:\nno space left" in done.stderr
-    assert list(target.iterdir()) == []
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_packages_of_an_extra_are_included_if_it_is_named(tmp_path: Path) -> None:
+    done = build_without_pyinstaller(tmp_path / "out", "--extra", "vision", "--extra", "http")
+    packages = done.stderr.splitlines()[0].partition("packages: ")[2].split(", ")
+    assert {"mlx-vlm", "starlette", "mlx-lm"} <= set(packages)
 
 
 def test_other_programs_do_not_get_the_bundles_libraries(tmp_path: Path) -> None:

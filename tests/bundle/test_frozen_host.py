@@ -47,6 +47,7 @@ def test_without_a_bundle_the_error_names_its_place(tmp_path: Path) -> None:
         check=False,
     )
     assert f"cannot run '{tmp_path}/lmwire/lmwire'" in done.stderr
+    assert "put the folder that `lmwire bundle` makes beside the app's program" in done.stderr
 
 
 def test_in_an_app_for_a_mac_it_may_be_among_the_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

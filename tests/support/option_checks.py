@@ -134,7 +134,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
     },
     "bundle": {
         "FOLDER": "bundle/test_building.py::test_what_exists_is_not_overwritten",
-        "--extra": "bundle/test_building.py::test_an_extra_that_does_not_exist_is_refused_before_anything_is_built",
+        "--extra": "bundle/test_building.py::test_the_packages_of_an_extra_are_included_if_it_is_named",
         "--check": "bundle/test_manifest.py::test_each_difference_is_named",
     },
     "launch": {

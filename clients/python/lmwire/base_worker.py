@@ -7,7 +7,7 @@ from typing import Final
 
 from lmwire_protocol import Command, Hello, __version__, events
 
-from .child_process import python_command
+from .child_process import missing_bundle_hint, python_command
 from .deprecation import RenamedAttribute, renamed_keywords
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
@@ -109,7 +109,8 @@ class BaseWorker:
         try:
             self._started = Connection(self._command, deliver=deliver, on_stderr=self._on_stderr, reader=reader)
         except OSError as error:
-            raise StartFailed(f"cannot run {self._command[0]!r}: {error}") from error
+            remedy = missing_bundle_hint(self._command[0])
+            raise StartFailed(f"cannot run {self._command[0]!r}: {error}{remedy}") from error
         return Hello(client=f"lmwire-python/{__version__}", host_pid=os.getpid() if self._watch_host else None)
 
     @contextmanager

@@ -42,6 +42,16 @@ def python_program() -> str:
     return str(in_resources if sys.platform == "darwin" and in_resources.is_file() else beside)
 
 
+def missing_bundle_hint(program: str) -> str:
+    """Return what to do about a program that cannot run, as the end of a sentence; empty if there is nothing to add.
+
+    Args:
+        program: The program.
+    """
+    is_bundle = program == python_program() != sys.executable
+    return "; put the folder that `lmwire bundle` makes beside the app's program" if is_bundle else ""
+
+
 def child_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return an environment for a child, in which Python's paths have only absolute entries."""
     child = {name: value for name, value in environment.items() if name not in _REMOVED}

@@ -68,9 +68,10 @@ def _assemble(work: Path, extras: list[str], distributions: list[Distribution]) 
     from .manifest import write_manifest
     from .package_files import copy_packages
 
+    _report(f"{len(distributions)} packages: {', '.join(package.name for package in distributions)}")
     _report("building the program")
     built = build_program(work)
-    _report(f"copying {len(distributions)} packages: {', '.join(package.name for package in distributions)}")
+    _report("copying the packages")
     copy_packages(distributions, built / PACKAGES)
     if without := copy_licences(distributions, built):
         _report(f"these packages bring no licence text: {', '.join(without)}")
