@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lmwire import __version__
+from lmwire.cli.arguments import make_parser
+from lmwire.cli.arguments.commands import subcommands_of
+from lmwire.cli.command_tree import complete_parser
+from lmwire_worker.models.aliases import ALIASES
 from support.http.http_server import served
 from support.markdown import blocks
 from support.process.lmwire_command import REPOSITORY, lmwire
@@ -28,6 +33,28 @@ def run(example: str, *arguments: str, **environment: str) -> str:
         timeout=SECONDS,
         check=True,
     ).stdout
+
+
+def test_the_wheel_to_install_is_the_one_that_make_builds() -> None:
+    assert set(re.findall(r"dist/(lmwire-\S+?\.whl)", README)) == {f"lmwire-{__version__}-py3-none-any.whl"}
+
+
+def test_the_named_aliases_exist() -> None:
+    (row,) = re.findall(r"^\| an alias \| (.*?) \|", README, flags=re.MULTILINE)
+    assert set(re.findall(r"`(.+?)`", row)) <= set(ALIASES)
+
+
+def test_every_command_of_the_shell_examples_exists() -> None:
+    used = re.findall(r"^(?:.*\| )?lmwire ([a-z]+)", "\n".join(blocks("sh", README)), flags=re.MULTILINE)
+    assert {"chat", "launch"} <= set(used) <= set(subcommands_of(make_parser()))
+
+
+def test_every_option_of_the_troubleshooting_exists() -> None:
+    rows = README.partition("## Troubleshooting")[2].partition("\n## ")[0]
+    commands = subcommands_of(complete_parser())
+    known = {option for name in ("chat", "serve") for option in commands[name]._option_string_actions}
+    named = set(re.findall(r"`(--[a-z-]+)", rows))
+    assert named and named <= known
 
 
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
@@ -96,7 +123,7 @@ def test_the_shell_example_answers_as_shown() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 220
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
@@ -113,4 +140,4 @@ def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     assert {command for command, shown in helps.items() if shown.returncode != 0} == set()
     known = {option for shown in helps.values() for option in re.findall(r"--[a-z][a-z-]+", shown.stdout)}
     named = {option for code in typed for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", code)}
-    assert named <= known
+    assert named <= known | {"--from"}  # uvx's
