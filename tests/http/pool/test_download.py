@@ -1,11 +1,14 @@
 """Models that are not on this machine are fetched where that is allowed, and are then those that are."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lmwire_http.errors import ApiError
+from lmwire_http.pool.download_log import DownloadLog
+from lmwire_protocol.events import Progress, Stage
 from random_model import write_model
 from support.http.http_pool import Clock, asked, awaited, pooled
 from support.models.fake_hub import Hub, running
@@ -33,6 +36,35 @@ async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(h
         for name in (ID, "SmolLM2-135M-instruct", ALIAS):
             assert (await asked(pool, name))[0] == fetched
         assert len([model for model in await pool.served_models() if model.loaded]) == 1
+
+
+@awaited
+async def test_a_download_is_logged_while_it_goes_on(hub: Hub, caplog: pytest.LogCaptureFixture) -> None:
+    """The half of a file is sent only after the first line, so the line cannot come after the download."""
+    caplog.set_level("INFO", "lmwire_http")
+    hub.stall = "model.safetensors"
+    async with pooled(download=True) as pool:
+        load = asyncio.create_task(asked(pool, ID))
+        while not (lines := [line for line in caplog.messages if line.startswith(f"downloading {ID}: 0 of ")]):
+            assert not load.done()
+            await asyncio.sleep(0.01)
+        hub.go_on.set()
+        await load
+    assert len(lines) == 1
+
+
+def progress(stage: Stage, current: int, total: int | None) -> Progress:
+    return Progress(id="1", stage=stage, current=current, total=total, unit="bytes")
+
+
+def test_a_download_has_a_line_at_each_tenth_and_the_other_stages_have_none(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "lmwire_http")
+    log = DownloadLog("owner/name")
+    for percent in range(101):
+        log(progress("download", percent * 10**6, 100 * 10**6))
+        log(progress("read", percent, 100))
+    log(progress("download", 0, None))
+    assert caplog.messages == [f"downloading owner/name: {percent} of 100 MB" for percent in range(0, 101, 10)]
 
 
 @awaited

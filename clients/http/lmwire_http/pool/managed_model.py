@@ -11,6 +11,7 @@ from lmwire_protocol import events
 
 from ..errors import ApiError
 from .affinity import PrefixAffinity
+from .download_log import DownloadLog
 from .fair_queue import FairQueue
 from .hidden_paths import PathRedactor
 from .load_need import LoadNeed
@@ -146,10 +147,11 @@ class ManagedModel:
     async def _load(
         self, load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]], worker: AsyncWorker
     ) -> events.ModelDone:
-        return await load(worker, self._note_progress)
+        return await load(worker, partial(self._note_progress, DownloadLog(self.spec.id)))
 
-    def _note_progress(self, progress: events.Progress) -> None:
+    def _note_progress(self, log: DownloadLog, progress: events.Progress) -> None:
         self.load_progress = progress
+        log(progress)
 
     def _batch_size(self) -> int:
         """Return the number of rows that all workers can compute together."""
