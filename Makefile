@@ -20,7 +20,7 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go lua node rust conformance style lint format schema traceability lock docs man wheel dist bench
+.PHONY: help setup chat test check go lua node rust apps conformance style lint format schema traceability lock docs man wheel dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,7 +90,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 	done; \
 	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
 
-rust: $(STAMP) ## check and test the Rust client and its example, where cargo is installed
+rust: $(STAMP) ## check and test the Rust client and its examples, where cargo is installed
 	@if ! command -v cargo >/dev/null; then \
 		echo "cargo is not installed, so clients/rust is not tested"; \
 		[ "$$CI" != true ]; exit; \
@@ -103,6 +103,14 @@ rust: $(STAMP) ## check and test the Rust client and its example, where cargo is
 	cargo test --quiet; \
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire; \
 	$(BIN)/lmwire conformance host --timeout 20 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
+
+apps: ## check the Tauri app, in minutes; on Linux it needs libwebkit2gtk-4.1-dev
+	@[ "$$(uname)" != Linux ] || pkg-config --exists webkit2gtk-4.1 || { \
+		echo "the Tauri app needs WebKitGTK: apt-get install libwebkit2gtk-4.1-dev pkg-config" >&2; \
+		exit 1; \
+	}
+	cd examples/tauri/src-tauri && cargo fmt --check
+	cd examples/tauri/src-tauri && CARGO_TARGET_DIR=$(CURDIR)/.cache/tauri cargo clippy -- -D warnings
 
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py

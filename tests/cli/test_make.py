@@ -18,7 +18,7 @@ def make(*arguments: str) -> str:
 def test_make_alone_lists_every_target_and_what_it_does() -> None:
     listed = make()
     targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
-    checks = {"test", "check", "go", "lua", "node", "rust", "conformance", "lint", "style"}
+    checks = {"test", "check", "go", "lua", "node", "rust", "apps", "conformance", "lint", "style"}
     expected = checks | {
         "help",
         "setup",
