@@ -40,10 +40,11 @@ end
 
 --- Return the process ids of this process's children that run, zombies excluded.
 function M.children()
-  local list = vim.fn.systemlist("ps -o pid=,stat=,args= --ppid " .. uv.os_getpid())
+  local parent = tostring(uv.os_getpid())
   return vim.tbl_filter(function(line)
-    return not line:find("^%s*%d+%s+Z") and line:find("lmwire")
-  end, list)
+    local ppid, state = line:match("^%s*%d+%s+(%d+)%s+(%S)")
+    return ppid == parent and state ~= "Z" and line:find("lmwire")
+  end, vim.fn.systemlist("ps -A -o pid=,ppid=,stat=,args="))
 end
 
 function M.lines(buffer)

@@ -37,7 +37,7 @@ function M.open(question)
   local buffer = vim.api.nvim_create_buf(true, true)
   count = count + 1
   vim.api.nvim_buf_set_name(buffer, "lmwire://chat/" .. count)
-  vim.api.nvim_buf_set_option(buffer, "filetype", "markdown")
+  vim.bo[buffer].filetype = "markdown"
   local lines = vim.list_extend({ "# You", "" }, vim.split(question or "", "\n", { plain = true }))
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
   vim.keymap.set("n", "<CR>", M.send, { buffer = buffer, desc = "Send the chat to the model" })
