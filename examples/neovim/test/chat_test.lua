@@ -57,6 +57,7 @@ return {
     function()
       support.use_mock("--token-ms", "2")
       vim.cmd("LmwireChat one two three four five six")
+      support.break_undo()
       support.wait_for_turn()
       vim.cmd("undo")
       equal("# You\n\none two three four five six", content())

@@ -42,6 +42,7 @@ return {
       support.edit({ "say one twö three." }, 1, 4)
       vim.cmd('execute "normal! v2e\\<Esc>"')
       vim.cmd("'<,'>LmwireComplete")
+      support.break_undo()
       wait_for_end()
       equal({ "say one twöone twö three." }, lines())
       vim.cmd("undo")

@@ -76,11 +76,24 @@ function M.edit(lines, row, column)
   vim.cmd("let &undolevels = &undolevels") -- the text above is a step of its own
 end
 
+--- End a step of undo after each change of the buffer, as typing does.
+function M.break_undo()
+  vim.api.nvim_buf_attach(0, false, {
+    on_lines = function()
+      vim.schedule(function()
+        vim.cmd("let &g:undolevels = &g:undolevels")
+      end)
+    end,
+  })
+end
+
 --- End the worker, and forget what a test has set. No process is left.
 function M.reset()
   worker.close()
+  M.wait_for("the end of all processes", function()
+    return #M.children() == 0
+  end)
   worker.path, M.notices = nil, {}
-  M.equal({}, M.children())
   vim.cmd("silent! %bwipeout!")
   require("lmwire").setup({})
 end

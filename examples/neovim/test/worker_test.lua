@@ -133,6 +133,7 @@ return {
       vim.cmd("LmwireRestart")
       wait_until_ready()
       equal(1, #support.children())
+      equal({ "lmwire: the worker has been ended (worker_lost)" }, support.notices)
     end,
   },
   {
