@@ -43,6 +43,12 @@ class LmwireError(Exception):
 class RequestFailed(LmwireError):
     """The worker refused a request or failed on it. It still serves other requests.
 
+    >>> try:
+    ...     worker.chat("Hi", temperature=-1.0).text()
+    ... except lmwire.InvalidRequest as error:
+    ...     (error.code, error.field)
+    ('invalid_request', 'temperature')
+
     The subclasses are the cases that programs treat differently. A code without one raises this class.
 
     Args:

@@ -35,6 +35,11 @@ _REMEDIES = {
 class OutputType(Generic[Parsed]):
     """A type that answers are parsed as.
 
+    >>> OutputType(list[int]).parse("[1, 2]", "stop")
+    [1, 2]
+    >>> worker.chat("Count to 2.", format=bool).answer().parsed in (True, False)
+    True
+
     Args:
         type: A Pydantic model, a dataclass, a Struct of msgspec, a TypedDict, or a collection, such as list[Person].
 

@@ -46,6 +46,11 @@ class Worker(BaseWorker):
     Every `timeout` is the longest time of the whole request, in seconds. After it, the request is cancelled and raises
     RequestTimeout. Every request raises RequestFailed if the worker refuses or fails it, WorkerLost if the worker is
     gone, and UnsupportedByWorker if the worker lacks a feature.
+
+    >>> with lmwire.Worker() as another:
+    ...     _ = another.load("builtin:tiny")
+    ...     another.chat("Who are you?", max_tokens=3).text()
+    'I am the'
     """
 
     def start(self) -> Self:
@@ -85,6 +90,9 @@ class Worker(BaseWorker):
     ) -> events.ModelDone:
         """Load a model in place of the current one, and return its description.
 
+        >>> worker.load("builtin:tiny").context_len
+        2048
+
         Args:
             path: A model folder, a hub id (owner/name) or an alias.
             on_progress: Called with each progress event.
@@ -109,6 +117,12 @@ class Worker(BaseWorker):
     ) -> Stream[Parsed]:
         """Start an answer to a conversation.
 
+        >>> with worker.chat("Who are you?", max_tokens=3) as stream:
+        ...     "".join(delta.text for delta in stream)
+        'I am the'
+        >>> worker.chat([{"role": "user", "content": "Who are you?"}], max_tokens=3).answer().finish_reason
+        'length'
+
         Args:
             messages: The conversation. A string is one message of the user.
             format: Structure of the answer: a type that `answer.parsed` then has, or a format of the protocol.
@@ -131,6 +145,9 @@ class Worker(BaseWorker):
     ) -> Stream[Parsed]:
         """Start a continuation of a prompt.
 
+        >>> worker.generate("Once upon a time", max_tokens=2).answer().finish_reason
+        'length'
+
         Args:
             prompt: Text, or token ids.
             format: As in `chat`.
@@ -151,6 +168,10 @@ class Worker(BaseWorker):
         **template: Unpack[TemplateOptions],
     ) -> Tokens:
         """Return the tokens of a prompt, without generating.
+
+        >>> tokens = worker.tokenize("I am the")
+        >>> worker.detokenize(tokens.ids)
+        'I am the'
 
         Args:
             prompt: Text as for `generate`, or a conversation as for `chat`.
@@ -244,6 +265,12 @@ class Worker(BaseWorker):
 
     def cancel(self, id: str, *, timeout: float | None = None) -> int:
         """Cancel a request, and return the number of requests found: 1, or 0 if it has ended.
+
+        >>> stream = worker.chat("Who are you?", ignore_eos=True)
+        >>> worker.cancel(stream.id)
+        1
+        >>> stream.wait().finish_reason
+        'cancelled'
 
         Args:
             id: The request's id; a stream has it.

@@ -65,6 +65,9 @@ class Answer(Generic[Parsed]):
     def message(self) -> MessageDict:
         """Return the answer as a message, to continue the conversation.
 
+        >>> worker.chat("Who are you?", max_tokens=3).answer().message
+        {'role': 'assistant', 'content': 'I am the'}
+
         It does not contain the request's `prefix`: prepend that to its content.
         """
         message: MessageDict = {"role": "assistant", "content": self.text}

@@ -105,6 +105,12 @@ class ResponseStream(PendingRequest[Result], Generic[Item, Result]):
 class Stream(ResponseStream[TokenDelta | ToolCallDelta, events.ResultDone], Generic[Parsed]):
     """An answer as it is generated: iterate over its deltas, on one thread at a time.
 
+    >>> with worker.chat("Who are you?") as stream:
+    ...     for delta in stream:
+    ...         stream.cancel()
+    >>> stream.result.finish_reason
+    'cancelled'
+
     Exiting the `with` block early cancels the request. The stream keeps all deltas, read or not, without a bound.
 
     Args:
