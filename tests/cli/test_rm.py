@@ -9,7 +9,7 @@ from huggingface_hub import constants
 import lmwire
 from lmwire.cli import arguments
 from lmwire.cli.errors import run_and_report
-from lmwire_worker.process.run_files import read_loaded_models
+from lmwire_worker.process.run_files import RunFile, read_loaded_models
 from random_model import write_model
 from support.process.lmwire_command import Terminal
 
@@ -131,3 +131,15 @@ def test_a_model_that_a_worker_has_loaded_stays_until_the_worker_ends(
         assert f"is loaded by the worker with process id {loaded.pid}; stop that first" in error
     assert list(read_loaded_models()) == []
     assert rm("owner/name", "--yes")[0] == 0
+
+
+def test_a_worker_removes_what_killed_workers_have_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    left = tmp_path / "lmwire" / "run" / "1.json"
+    left.parent.mkdir(parents=True)
+    left.write_text('{"pid": 1, "model": "gone", "folder": "/gone"}')
+    own = RunFile()
+    own.record("mine", "/mine")
+    assert not left.exists()
+    assert [loaded.model for loaded in read_loaded_models()] == ["mine"]
+    own.remove()

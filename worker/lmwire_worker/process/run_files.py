@@ -43,6 +43,7 @@ class RunFile:
         """
         with contextlib.suppress(OSError):
             if self._descriptor is None:
+                list(read_loaded_models())  # removes what killed workers have left
                 self._descriptor = _create(_folder())
             text = json.dumps(asdict(LoadedModel(os.getpid(), model, folder))).encode()
             os.pwrite(self._descriptor, text, 0)
