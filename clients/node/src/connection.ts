@@ -215,7 +215,7 @@ export class Connection {
   }
 
   #readLine(line: Line): void {
-    if (line !== undefined && BLANK.test(line)) return;
+    if (line !== undefined && !line.startsWith("{") && BLANK.test(line)) return;
     const event = line === undefined ? undefined : parse(line);
     if (event === undefined) this.#skip(line);
     else if (typeof event.event === "string" && isKnown(event.event)) this.#deliver(event as RawEvent);

@@ -80,7 +80,7 @@ export abstract class RequestStream<TEvent, TResult> implements AsyncIterable<TE
       for (;;) {
         const events = this.#events;
         this.#events = [];
-        yield* events;
+        for (const event of events) yield event; // `yield*` would wait several times for each
         if (this.#events.length) continue;
         if (this.#outcome) break;
         await this.#change();
@@ -132,6 +132,7 @@ export abstract class RequestStream<TEvent, TResult> implements AsyncIterable<TE
   }
 
   #wake(): void {
+    if (!this.#waiters.length) return; // as after most events of a burst
     for (const wake of this.#waiters.splice(0)) wake();
   }
 }
