@@ -7,7 +7,7 @@ use std::time::Instant;
 use lmwire::{Event, Generate, Load, Result, Worker};
 use serde_json::json;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")] // several threads would wake each other for each event
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let streams: usize = arguments.next().and_then(|text| text.parse().ok()).expect("a number of streams");
