@@ -15,7 +15,7 @@ LAYERS = (
     ("telemetry", "pool"),
     ("http",),
     ("inference",),
-    ("openai", "anthropic", "ollama", "llama_cpp", "rerank", "operations"),
+    ("openai", "anthropic", "ollama", "llama_cpp", "rerank", "operations", "page"),
     ("app",),
     ("server",),
     ("cli",),
