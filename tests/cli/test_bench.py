@@ -91,6 +91,15 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
 
 
+def test_the_start_is_measured_with_the_built_in_model() -> None:
+    result = lmwire("bench", "start", "--tokens", "1", "--rounds", "1", "--json")
+    assert result.returncode == 0, result.stderr
+    helped, answered = json.loads(result.stdout)["figures"]
+    assert helped["name"] == "lmwire --help, against import msgspec"
+    assert answered["name"] == "lmwire chat -p hi, against mlx_lm.load of the same model"
+    assert helped["value"] > 0 < answered["value"]
+
+
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
     result = lmwire("bench", "draft", "--model", str(model), "--tokens", "20", "--rounds", "1", "--json")

@@ -105,6 +105,12 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         }
         for benchmark in _BENCHMARKS
     },
+    "bench start": {
+        **dict.fromkeys(
+            ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
+        ),
+        "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+    },
     "bench hosts": {
         **dict.fromkeys(
             ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"

@@ -87,6 +87,15 @@ _BENCHMARKS: Final = (
         needs_model=False,
         tokens=8192,
     ),
+    _Benchmark(
+        "start",
+        "time of the first commands, against the imports and the load that they need",
+        """\
+        Measure how long `lmwire --help` takes against `import msgspec`, and `lmwire chat -p hi` with the built-in model
+        against mlx_lm.load of that model: whole processes, in turns.""",
+        needs_model=False,
+        tokens=32,
+    ),
 )
 
 
