@@ -142,13 +142,13 @@ def test_a_benchmark_uses_its_tokens_and_rounds(
     module.measure = lambda *what: asked.append(what) or []
     monkeypatch.setitem(sys.modules, f"lmwire.cli.bench.benchmarks.{benchmark}", module)
     (tmp_path / "config.json").touch()
-    model = None if benchmark == "hosts" else tmp_path
+    model, tokens = {"hosts": (None, 8192), "start": (None, 32)}.get(benchmark, (tmp_path, 256))
     given = ["bench", benchmark, *(["--model", str(model)] if model else [])]
     bench.run(arguments.parse([*given, "--tokens", "7", "--rounds", "3"]))
     assert "measured on" in capsys.readouterr().out
     bench.run(arguments.parse([*given, "--json"]))
     assert json.loads(capsys.readouterr().out).get("model") == (str(model) if model else None)
-    assert asked == [(model, 7, 3), (model, 8192 if benchmark == "hosts" else 256, 5)]
+    assert asked == [(model, 7, 3), (model, tokens, 5)]
 
 
 def test_the_kit_loads_the_model_that_is_named() -> None:
