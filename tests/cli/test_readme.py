@@ -135,9 +135,10 @@ def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     texts = [without_foreign_names(page.read_text(encoding="utf-8")) for page in PAGES]
     typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]
     typed += [code for text in texts for code in re.findall(r"`([^`\n]+)`", text)]
-    commands = {command for code in typed for command in re.findall(r"\blmwire (\w+)", code)}
-    helps = {command: lmwire(command, "--help") for command in commands}
+    ours = [line for code in typed for line in re.findall(r"\blmwire \w.*|^--.*", code.replace("\\\n", " "))]
+    commands = {command for line in ours for command in re.findall(r"^lmwire (bench [a-z]+|\w+)", line)}
+    helps = {command: lmwire(*command.split(), "--help") for command in commands}
     assert {command for command, shown in helps.items() if shown.returncode != 0} == set()
     known = {option for shown in helps.values() for option in re.findall(r"--[a-z][a-z-]+", shown.stdout)}
-    named = {option for code in typed for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", code)}
-    assert named <= known | {"--from"}  # uvx's
+    named = {option for line in ours for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)}
+    assert named <= known

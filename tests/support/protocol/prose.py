@@ -99,7 +99,8 @@ def anchor(heading: str) -> str:
 
 def links(document: Path) -> list[str]:
     """Return the targets of a page's links that lead to files or headings of the repository."""
-    return [link for link in re.findall(r"\]\(([^)\s]+)\)", _text(document)) if "://" not in link]
+    text = re.sub(r"^```.*?^```$", "", _text(document), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
 
 
 def _text(document: Path) -> str:
