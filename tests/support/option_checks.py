@@ -168,6 +168,8 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--force-reasoning": f"{_ANSWERS}::test_an_operator_can_force_reasoning_on_or_off",
         "--reasoning-start": f"{_ANSWERS}::test_the_markers_of_reasoning_can_be_named",
         "--reasoning-end": f"{_ANSWERS}::test_the_markers_of_reasoning_can_be_named",
+        "--otlp-endpoint": "http/requests/test_traces.py::"
+        "test_the_option_names_the_collector_and_the_last_spans_are_sent_at_the_end",
         "--host": f"{_SERVE}::test_the_host_is_the_given_one",
         "--port": f"{_SERVE}::test_the_port_is_the_given_one",
         "--uds": "http/server/test_sockets.py::test_a_server_serves_on_a_unix_socket_and_removes_it",

@@ -1,5 +1,6 @@
 """The ASGI application: every endpoint at its path, and the start and end of the workers."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -43,5 +44,7 @@ def make_app_with_state(state: AppState) -> ASGIApp:
         finally:
             await state.startup.stop()
             await state.pool.close()
+            if state.tracer:
+                await asyncio.to_thread(state.tracer.close)
 
     return OriginGuard(make_router(ENDPOINTS, _UNSUPPORTED_PATHS, state, lifespan), state)

@@ -97,6 +97,8 @@ class Settings:
     log_format: Literal["text", "json"] = "text"
     log_level: LogLevel = "info"
     """Level of the least important lines in the log."""
+    otlp_endpoint: str | None = None
+    """Base URL of the collector for traces; that of OpenTelemetry's own variables if None."""
     warnings: tuple[str, ...] = ()
     """Sentences for the log, about settings that may be a mistake."""
 

@@ -17,6 +17,7 @@ ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPr
 _BYTES: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>s|m|h|)", re.IGNORECASE)
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+|null", re.IGNORECASE)
+_COLLECTOR_URL: Final = re.compile(r"https?://[^/\s@?#]+(?:/[^\s@?#]*)?", re.IGNORECASE)
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _UNIT_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -49,6 +50,16 @@ def positive_duration(text: str) -> float:
     if not (seconds := duration(text)):
         raise ArgumentTypeError("must be more than 0 seconds")
     return seconds
+
+
+def collector_url(text: str) -> str:
+    """Return the base URL of an OpenTelemetry collector."""
+    if not _COLLECTOR_URL.fullmatch(text):
+        raise ArgumentTypeError(
+            f"{text!r} is not a collector's address: write one such as http://127.0.0.1:4318; "
+            "credentials belong into $OTEL_EXPORTER_OTLP_HEADERS"
+        )
+    return text
 
 
 def count(text: str) -> int:

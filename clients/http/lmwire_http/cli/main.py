@@ -6,10 +6,13 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
+from lmwire_protocol.extras import install_hint
+
 from ..http.api_keys import InvalidApiKeys, exposure_warning, read_api_keys
 from ..server.server import serve
 from ..server.sockets import CannotListen
 from ..settings import ANY_ORIGIN, Settings
+from ..telemetry.traces import can_trace
 from .environment import parse_arguments, remove_keys_from_environment
 from .parser import make_parser
 
@@ -85,6 +88,8 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
         return "--allow-paths: only the models that are named are served: leave them out, or this"
     if given["unix_socket"] and (given["host"] or given["port"] is not None):
         return "--uds: it replaces --host and --port: leave those out"
+    if given["otlp_endpoint"] and not can_trace():
+        return f"--otlp-endpoint: opentelemetry-sdk is not installed; {install_hint('tracing')}"
     return None
 
 

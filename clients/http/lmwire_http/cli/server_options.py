@@ -5,7 +5,18 @@ from pathlib import Path
 from typing import get_args
 
 from ..settings import MIB, LogLevel, Settings
-from .arg_types import ArgumentGroup, count, duration, host_name, image_count, origin, port, positive_duration, size
+from .arg_types import (
+    ArgumentGroup,
+    collector_url,
+    count,
+    duration,
+    host_name,
+    image_count,
+    origin,
+    port,
+    positive_duration,
+    size,
+)
 
 
 def add_access(group: ArgumentGroup, defaults: Settings) -> None:
@@ -51,6 +62,13 @@ def add_access(group: ArgumentGroup, defaults: Settings) -> None:
         "--log-level",
         choices=get_args(LogLevel),
         help=f"the least important lines of the log to write (default: {defaults.log_level})",
+    )
+    group.add_argument(
+        "--otlp-endpoint",
+        type=collector_url,
+        metavar="URL",
+        help="send a trace of each request to this OpenTelemetry collector, such as http://127.0.0.1:4318 "
+        "(default: $OTEL_EXPORTER_OTLP_ENDPOINT, or none)",
     )
 
 

@@ -7,6 +7,7 @@ from ..pool.readiness import Readiness
 from ..pool.startup import Startup
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
+from ..telemetry.traces import Tracer, make_tracer
 from .in_flight import InFlightRequests
 from .response_store import ResponseStore
 from .unknown_fields import IgnoredFieldLog
@@ -19,6 +20,7 @@ class AppState:
     settings: Settings
     pool: Pool
     metrics: Metrics
+    tracer: Tracer | None
     in_flight: InFlightRequests
     startup: Startup
     readiness: Readiness
@@ -34,6 +36,7 @@ def make_app_state(settings: Settings) -> AppState:
         settings=settings,
         pool=pool,
         metrics=Metrics(),
+        tracer=make_tracer(settings.otlp_endpoint, settings.api_keys),
         in_flight=InFlightRequests(),
         startup=startup,
         readiness=Readiness(settings, pool, startup),

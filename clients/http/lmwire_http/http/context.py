@@ -6,6 +6,7 @@ from time import monotonic
 
 from lmwire_protocol import events
 
+from ..pool import Lease
 from .app_state import AppState
 from .unknown_fields import UnknownFields
 
@@ -30,12 +31,33 @@ class RequestContext:
     """Time at which the request's head arrived, by `time.monotonic`."""
     model: str = ""
     """The model's name, for the log and the metrics; empty while it is unknown."""
+    requested_model: str = ""
+    """The model's name in the request, for the traces; empty if the request has none."""
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
-    """Tokens of all finished generations, for the log."""
+    """Tokens of all finished generations, for the log and the traces."""
+    finish_reasons: list[str] = field(default_factory=list[str])
+    """Why each finished answer ended, for the traces."""
+    queued_s: float | None = None
+    """Time in the queue of the model, in seconds, for the traces; None before a worker is leased."""
+    first_token_s: float | None = None
+    """Time from the request's head to its first token, in seconds, for the traces; None before it."""
+
+    def record_lease(self, lease: Lease) -> None:
+        """Note the model that serves the request and the time in its queue, for the log, metrics and traces."""
+        self.model = lease.model_id
+        self.queued_s = max(lease.queued_s, self.queued_s or 0.0)
+        self.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
+
+    def record_result(self, result: events.ResultDone) -> None:
+        """Count the tokens of a finished generation, and note why its answers ended."""
+        self.finish_reasons += [answer.finish_reason for answer in result.choices or (result,)]
+        self.record_usage(result.usage)
 
     def record_usage(self, usage: events.Usage) -> None:
-        """Count the tokens of a finished generation, for the log and the metrics."""
+        """Count the tokens of finished work, for the log, the metrics and the traces."""
         self.prompt_tokens += usage.prompt_tokens
+        self.cached_tokens += usage.cached_tokens
         self.completion_tokens += usage.completion_tokens
         self.state.metrics.count_tokens(self.model, usage)

@@ -20,6 +20,7 @@ from starlette.formparsers import MultiPartException
 
 from ..errors import ApiError
 from ..telemetry.logs import log_facts, redact
+from ..telemetry.traces import FinishedRequest
 from .api_keys import check_api_key
 from .app_state import AppState
 from .client_identity import identify_client
@@ -205,13 +206,14 @@ class RequestHandler:
             raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
 
     async def _name_model(self, body: Any) -> None:
-        """Set the model's name in a body without one.
+        """Note the model's name in a body, and set it in one without it.
 
         Raises:
             ApiError: Not exactly one model is served.
         """
         if getattr(body, "model", None) == "":
             body.model = (await self._state.pool.served_model("")).id
+        self._context.requested_model = getattr(body, "model", None) or ""
 
     def _log_exception(self, error: BaseException) -> None:
         """Log where an exception was raised, without its message, which may quote a prompt."""
@@ -233,6 +235,27 @@ class RequestHandler:
             logging.INFO,
             "request",
             facts | {"seconds": round(seconds, 6), "request_id": context.id},
+        )
+        if self._state.tracer and not self._endpoint.is_public:
+            self._state.tracer.record(self._finished(status, seconds))
+
+    def _finished(self, status: int, seconds: float) -> FinishedRequest:
+        context = self._context
+        return FinishedRequest(
+            id=context.id,
+            headers=context.headers,
+            **self._facts(),
+            status=status,
+            error_code="client_disconnected" if self._disconnected else self._response.error_code,
+            seconds=seconds,
+            queued_s=context.queued_s,
+            first_token_s=context.first_token_s,
+            requested_model=context.requested_model,
+            model=context.model,
+            prompt_tokens=context.prompt_tokens,
+            cached_tokens=context.cached_tokens,
+            completion_tokens=context.completion_tokens,
+            finish_reasons=context.finish_reasons,
         )
 
     def _facts(self) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class ResponseWriter:
         self._sent_at = monotonic()
         self.status: int | None = None
         """The HTTP status, or that of the error that ended a stream; None before the response starts."""
+        self.error_code: str | None = None
+        """The code of the error that ended the request."""
         self.is_complete = False
         """True once the last byte has been passed to the ASGI server."""
 
@@ -76,6 +78,7 @@ class ResponseWriter:
 
     async def write_error(self, error: ApiError) -> None:
         """Send an error as a whole response, or as the last event of a stream that has started."""
+        self.error_code = error.code
         if self._is_stream:
             self.status = error.status
             await self._send_part(self._encode_stream_error(error), more=False)

@@ -50,12 +50,13 @@ class Generation:
             now = monotonic()
             if before is None:
                 first_token.observe(now - self._context.started_at)
+                self._context.first_token_s = self._context.first_token_s or now - self._context.started_at
             elif count := sum(len(delta.token_ids) for delta in batch):
                 between.observe((now - before) / count)
             before = now
             yield batch
         self._finished = True
-        self._context.record_usage(self.result.usage)
+        self._context.record_result(self.result)
 
     async def answers(self) -> list[Answer]:
         """Read the stream to its end, unless that is done, and return the whole answers."""
@@ -104,8 +105,7 @@ async def run_generation(
         async with context.state.pool.lease(
             model, prompt=prompt, client=context.client, rows=options.get("n", 1)
         ) as lease:
-            context.model = lease.model_id
-            context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
+            context.record_lease(lease)
             complete = with_generation_defaults(options, context.state.settings, lease.model, max_tokens)
             with translate_value_errors(rename):
                 stream = await start(lease, complete)

@@ -23,7 +23,6 @@ async def lease_worker(context: RequestContext, model: str, *, rename: RenameFie
     context.model = model
     with translate_worker_errors(rename):
         async with context.state.pool.lease(model, client=context.client, rows=1) as lease:
-            context.model = lease.model_id
-            context.state.metrics.observe_queue_time(lease.model_id, lease.queued_s)
+            context.record_lease(lease)
             with translate_value_errors(rename):
                 yield lease

@@ -1,1 +1,1 @@
-"""The server's log and metrics."""
+"""The server's log, metrics and traces."""
