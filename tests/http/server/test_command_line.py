@@ -70,6 +70,8 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--stop-at-eof"], "stop_at_eof", True),
     (["--stored", "7"], "max_stored_responses", 7),
     (["--log-format", "json"], "log_format", "json"),
+    (["--no-page"], "page", False),
+    (["--otlp-endpoint", "https://host:4318/otel"], "otlp_endpoint", "https://host:4318/otel"),
     (["--log-level", "warning"], "log_level", "warning"),
     (["--max-tokens", "9"], "default_max_tokens", 9),
     (["--memory-wait", "9"], "memory_wait_s", 9.0),

@@ -51,7 +51,7 @@ _Value: TypeAlias = str | int | float | Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRequest:
-    """What a span says about a request."""
+    """Facts about a request for its span."""
 
     id: str
     headers: Mapping[str, str]
@@ -140,7 +140,7 @@ class Tracer:
             attributes=self._attributes(request),
             start_time=now_ns - round(request.seconds * 1e9),
         )
-        if request.status >= 500:  # an error of the client is none of the server, in OpenTelemetry's conventions
+        if request.status >= 500:  # OpenTelemetry's conventions for servers leave out mistakes of clients
             span.set_status(Status(StatusCode.ERROR, request.error_code))
         span.end(now_ns)
 
