@@ -189,6 +189,21 @@ def test_a_slow_collector_holds_up_nothing_and_spans_beyond_the_queue_are_droppe
         assert collector.spans.empty()
 
 
+def test_the_end_waits_for_the_last_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmwire_http.telemetry.traces._FLUSH_S", SECONDS)
+    with collecting() as collector:
+        collector.open.clear()
+        tracer = Tracer(collector.url, ())
+        tracer.record(finished())
+        closing = threading.Thread(target=tracer.close)
+        closing.start()
+        assert collector.reached.wait(SECONDS)
+        assert closing.is_alive()
+        collector.open.set()
+        closing.join(SECONDS)
+        assert not collector.spans.empty()
+
+
 def test_a_collector_that_never_answers_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmwire_http.telemetry.traces._FLUSH_S", 0.05)
     with collecting() as collector:
