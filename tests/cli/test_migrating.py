@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from lmwire_http.app import ENDPOINTS
-from lmwire_http.cli.parser import ENVIRONMENT_PREFIX, make_parser
+from lmwire_http.cli.parser import make_parser
 from lmwire_http.http.openapi import make_document
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
 from lmwire_worker import __main__ as worker
@@ -64,8 +64,8 @@ def test_each_path_is_served() -> None:
 
 def test_each_environment_variable_sets_an_option() -> None:
     options = {option for action in make_parser()._actions for option in action.option_strings}
-    variables = {f"{ENVIRONMENT_PREFIX}_{option[2:].replace('-', '_').upper()}" for option in options}
-    variables |= {f"{ENVIRONMENT_PREFIX}_MODEL", *OTHER_VARIABLES}
+    variables = {f"LMWIRE_SERVE_{option[2:].replace('-', '_').upper()}" for option in options}
+    variables |= {"LMWIRE_SERVE_MODEL", *OTHER_VARIABLES}
     named = {name for code in OWN_CODE for name in re.findall(r"\bLMWIRE_\w*[A-Z]\b", code)}
     assert named <= variables
     assert worker._MODEL == "--model"
