@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from lmwire_http.cli.parser import make_parser
+from lmwire_http.server.server import FINAL_ERRORS_S
+from lmwire_http.settings import Settings
+from lmwire_http.telemetry.traces import FLUSH_S
 from support.http.http_server import MOCK, served
 from support.http.raw_http import CHAT, asked, chat_body
 
@@ -31,7 +35,7 @@ def test_the_images_do_not_run_as_root_and_have_a_health_check() -> None:
     by_name = {stage.split()[3 if stage.split()[1] != "AS" else 2]: stage for stage in stages}
     for target in ("cpu", "cuda"):
         assert by_name[target].rstrip().endswith("USER lmwire")
-        assert f"[{target},vision,http]" in by_name[target]
+        assert f"[{target},vision,http,tracing]" in by_name[target]
     assert "/health" in re.findall(r"HEALTHCHECK.*\n.*", by_name["base"])[0]
 
 
@@ -43,7 +47,7 @@ def test_each_variable_of_the_image_sets_an_option() -> None:
 
 
 def test_each_command_line_is_one_that_the_server_accepts() -> None:
-    (deployment, _) = yaml.safe_load_all((PACKAGING / "kubernetes" / "lmwire.yaml").read_text())
+    (deployment, *_) = manifests()
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     for arguments in (COMPOSE["services"]["lmwire"]["command"], container["args"]):
         assert make_parser().parse_args(arguments).download
@@ -63,13 +67,28 @@ def test_compose_refers_only_to_what_it_defines() -> None:
 
 
 def test_the_service_of_kubernetes_finds_the_pods() -> None:
-    deployment, service = yaml.safe_load_all((PACKAGING / "kubernetes" / "lmwire.yaml").read_text())
+    deployment, service, budget = manifests()
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"] == labels
+    assert budget["spec"]["selector"]["matchLabels"] == labels
+    assert 0 < budget["spec"]["minAvailable"] < deployment["spec"]["replicas"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container["ports"]}
     # Kubernetes sets LMWIRE_SERVE_PORT for a service of this name.
     assert service["metadata"]["name"] != "lmwire-serve"
+
+
+def test_a_pod_has_the_time_to_drain() -> None:
+    (deployment, *_) = manifests()
+    pod = deployment["spec"]["template"]["spec"]
+    *_, pause_s = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    needed_s = int(pause_s) + Settings().drain_s + FINAL_ERRORS_S + FLUSH_S
+    assert needed_s < pod["terminationGracePeriodSeconds"]
+
+
+def manifests() -> Iterator[Any]:
+    """Yield the manifests for Kubernetes."""
+    yield from yaml.safe_load_all((PACKAGING / "kubernetes" / "lmwire.yaml").read_text())
 
 
 @pytest.fixture(scope="module")

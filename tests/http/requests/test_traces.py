@@ -190,7 +190,7 @@ def test_a_slow_collector_holds_up_nothing_and_spans_beyond_the_queue_are_droppe
 
 
 def test_the_end_waits_for_the_last_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmwire_http.telemetry.traces._FLUSH_S", SECONDS)
+    monkeypatch.setattr("lmwire_http.telemetry.traces.FLUSH_S", SECONDS)
     with collecting() as collector:
         collector.open.clear()
         tracer = Tracer(collector.url, ())
@@ -205,7 +205,7 @@ def test_the_end_waits_for_the_last_spans(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_collector_that_never_answers_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmwire_http.telemetry.traces._FLUSH_S", 0.05)
+    monkeypatch.setattr("lmwire_http.telemetry.traces.FLUSH_S", 0.05)
     with collecting() as collector:
         collector.open.clear()
         tracer = Tracer(collector.url, ())

@@ -25,7 +25,7 @@ from .sockets import ListeningSockets, listen
 
 _IDLE_TIMEOUT_S: Final = 75
 """Time before an idle connection is closed, in seconds. It is longer than that of clients, which must close first."""
-_FINAL_ERRORS_S: Final = 5
+FINAL_ERRORS_S: Final = 5
 """Time for clients to read the errors that end their requests at shutdown, in seconds."""
 _RESERVED_FILES: Final = 64
 """File descriptors for everything except connections: sockets, pipes to workers, libraries."""
@@ -66,7 +66,7 @@ def _serve(settings: Settings, found: ListeningSockets) -> BaseException | None:
         server_header=False,
         proxy_headers=False,  # a client must not choose its own address
         timeout_keep_alive=_IDLE_TIMEOUT_S,
-        timeout_graceful_shutdown=math.ceil(settings.drain_s) + _FINAL_ERRORS_S,
+        timeout_graceful_shutdown=math.ceil(settings.drain_s) + FINAL_ERRORS_S,
     )
     for warning in settings.warnings:
         _log.warning("%s", warning)

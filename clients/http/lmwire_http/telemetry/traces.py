@@ -42,7 +42,7 @@ OPERATIONS: Final = {
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _MAX_TEXT: Final = 256
 """Longest text from a client in a span, in characters."""
-_FLUSH_S: Final = 5.0
+FLUSH_S: Final = 5.0
 """Time at the end of the server for the last spans to be sent, in seconds."""
 _log = logging.getLogger("lmwire_http")
 
@@ -149,7 +149,7 @@ class Tracer:
         # The provider's own limit is 30 s, and cannot be changed.
         closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         closing.start()
-        closing.join(_FLUSH_S)
+        closing.join(FLUSH_S)
 
     def _attributes(self, request: FinishedRequest) -> dict[str, _Value]:
         attributes: dict[str, _Value | None] = {
