@@ -13,6 +13,9 @@ DEEP := .cache/random-deep
 # One that sees, whose answers take longer than what surrounds them.
 SEEING := .cache/random-seeing
 
+# A name of its own, since `make -n test` would run a recipe that contains $(MAKE).
+OTHERS := $(MAKE) --no-print-directory -j3 go lua node rust
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 NVIM := nvim --headless -u NONE -i NONE -n
 
@@ -40,16 +43,18 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
-	@[ -n "$(FAST)" ] || $(MAKE) --no-print-directory -j3 go lua node rust
-# Types are checked while the tests run, and are reported after them; either fails.
+# Types and the clients in other languages are checked while the fast tests run, and are reported after them.
 # Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
-# those with few tests to the end, and they take longest. The fast tests run first, and their coverage has a floor; the
-# others run most code in other processes, so that theirs would say little and cost much.
-	@types=$$(mktemp); $(BIN)/pyright >$$types 2>&1 & pyright=$$!; \
+# those with few tests to the end, and they take longest. The fast tests' coverage has a floor; the slow ones run most
+# code in other processes, so that theirs would say little and cost much.
+	@logs=$$(mktemp -d); \
+	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
+	[ -n "$(FAST)" ] || $(OTHERS) >$$logs/others 2>&1 & makes=$$!; \
 	$(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
+	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
 	if [ -z "$(FAST)" ]; then $(PYTEST) -m slow; slow=$$?; else slow=0; fi; \
-	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; \
-	cat $$types; rm $$types; exit $$((fast ? fast : slow ? slow : typed))
+	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
+	rm -r $$logs; exit $$((fast ? fast : others ? others : slow ? slow : typed))
 
 check: export PYTHONDONTWRITEBYTECODE :=
 check: $(STAMP) ## check everything but the slow tests

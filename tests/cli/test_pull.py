@@ -57,7 +57,8 @@ def pull(capsys: pytest.CaptureFixture[str]):
     def run(*words: str) -> Pulled:
         parsed = arguments.parse(["pull", *words])
         code = run_and_report(parsed.run, parsed)
-        return Pulled(code, *capsys.readouterr())
+        written = capsys.readouterr()
+        return Pulled(code, written.out, written.err)
 
     return run
 

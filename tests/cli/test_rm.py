@@ -26,7 +26,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rm(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     def run(*words: str) -> tuple[int, str, str]:
         parsed = arguments.parse(["rm", *words])
-        return (run_and_report(parsed.run, parsed), *capsys.readouterr())
+        code = run_and_report(parsed.run, parsed)
+        written = capsys.readouterr()
+        return code, written.out, written.err
 
     return run
 
