@@ -169,6 +169,7 @@ def test_the_last_conversation_can_be_resumed(tmp_path: Path) -> None:
         terminal.type(f"remember{ENTER}")
         terminal.read_until("(user: remember)")
         terminal.read_until("tok")
+        terminal.read_until(PROMPT)
         terminal.type(CTRL_D)
         assert terminal.wait() == 0
     files = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.rglob("*") if file.is_file()}
@@ -187,5 +188,6 @@ def test_a_dumb_terminal_gets_a_plain_line_to_type_on() -> None:
         terminal.read_until("… ")
         terminal.type(f"second{ENTER}")
         terminal.read_until("first \r\nsecond\r\n")
+        terminal.read_until("> ")
         terminal.type(CTRL_D)
         assert terminal.wait() == 0

@@ -90,7 +90,12 @@ def test_the_prompt_is_the_same(
     tiny: OpenAI, messages: Any, fields: dict[str, Any], loose: Any, loose_fields: dict[str, Any]
 ) -> None:
     whole = cached_prompt_of(tiny, messages, **fields)
-    assert prompt_of(tiny, loose, **loose_fields) == whole
+    # Even different prompts share their start: nothing cached means that a memory warning emptied the cache meanwhile.
+    found = prompt_of(tiny, loose, **loose_fields)
+    if found[1] == 0:
+        whole = cached_prompt_of(tiny, messages, **fields)
+        found = prompt_of(tiny, loose, **loose_fields)
+    assert found == whole
 
 
 def wired(*messages: Any) -> list[Any]:
