@@ -180,9 +180,11 @@ stdin:read_start(function(_, bytes)
   vim.list_extend(queue, bytes and splitter:push(bytes) or {})
   next_instruction()
 end)
-while not (is_over and #queue == 0 and not is_busy) do
-  vim.wait(60000, function()
-    return is_over
-  end, 100)
+-- One condition for the loop and for the wait: with two, the loop spins while an instruction is not done.
+local function is_done()
+  return is_over and #queue == 0 and not is_busy
+end
+while not is_done() do
+  vim.wait(60000, is_done, 100)
 end
 vim.cmd("qall!")
