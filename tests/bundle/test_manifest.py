@@ -1,4 +1,4 @@
-"""The manifest of a bundle says what is in it, and `--check` finds what is no longer so."""
+"""The manifest of a bundle lists its files, and `--check` names those that differ from it."""
 
 import json
 import os

@@ -57,11 +57,11 @@ def test_settings_reach_the_next_requests(chat: RecordingChat) -> None:
     [
         ("/set heat 1", "heat is not a setting; the settings are max_tokens, "),
         ("/set top_k many", "top_k needs a whole number, or default, not 'many'"),
-        ("/dance", "There is no command /dance"),
+        ("/dance", "/dance is unknown"),
         ("/image", "Which? /image FILE"),
         ("/sound /none.wav", "/none.wav: No such file"),
         ("/tools /none.json", "/none.json: No such file"),
-        ("/load nothing", "there is no saved conversation nothing; there are: none"),
+        ("/load nothing", "the conversation nothing is not saved; these are: none"),
         ("/save", "Under which name?"),
         ("/save ..", "'..' is not a name"),
     ],

@@ -125,7 +125,7 @@ def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
 def test_slash_commands_are_not_sent_to_the_model() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until(PROMPT)
-        for command, answer in (("/help", "/clear"), ("/clear", "Forgotten"), ("/dance", "There is no command /dance")):
+        for command, answer in (("/help", "/clear"), ("/clear", "Forgotten"), ("/dance", "/dance is unknown")):
             terminal.type(command + ENTER)
             terminal.read_until(answer)
             assert "tok/s" not in terminal.read_until(PROMPT)

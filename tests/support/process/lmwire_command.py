@@ -1,5 +1,6 @@
 """The `lmwire` command as people run it: through pipes, or on a terminal."""
 
+import codecs
 import fcntl
 import os
 import re
@@ -70,6 +71,7 @@ class Terminal:
             ),
         )
         os.close(slave)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._unread = ""
 
     def __enter__(self) -> Self:
@@ -114,10 +116,14 @@ class Terminal:
         return self._process.wait(SECONDS)
 
     def _read(self) -> str:
+        """Return the next output; empty at its end. A read can end within a character, which the next one completes."""
         try:
-            return os.read(self._master, 65536).decode(errors="replace")
+            while data := os.read(self._master, 65536):
+                if text := self._decoder.decode(data):
+                    return text
         except OSError:  # Linux raises it once no process has the terminal open
-            return ""
+            pass
+        return ""
 
 
 def _environment(changes: dict[str, str]) -> dict[str, str]:

@@ -32,7 +32,7 @@ def required_distributions(extras: Iterable[str]) -> list[Distribution]:
     found: dict[str, Distribution] = {}
     for extra in extras:
         if extra not in known:
-            raise CliError(f"--extra {extra}: there is no such extra; name one of {', '.join(known)}", USAGE)
+            raise CliError(f"--extra {extra} is unknown; name one of {', '.join(known)}", USAGE)
         _collect(lmwire, frozenset({extra}), extra, found, set())
     return [found[name] for name in sorted(found)]
 

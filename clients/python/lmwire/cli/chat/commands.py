@@ -65,7 +65,7 @@ def run_command(chat: Chat, line: str) -> str:
     name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        return f"There is no command /{name}; /help lists the commands."
+        return f"/{name} is unknown; /help lists the commands."
     try:
         return command.run(chat, argument.strip())
     except (_Refused, InvalidChat, ValueError, lmwire.RequestFailed) as error:
@@ -103,7 +103,7 @@ def _model(chat: Chat, argument: str) -> str:
 
 def _system(chat: Chat, argument: str) -> str:
     chat.set_system(argument)
-    return "The system message is set." if argument else "There is no system message now."
+    return "The system message is set." if argument else "The system message is removed."
 
 
 def _attach(kind: str, read: Callable[[Path], MediaPartDict]) -> Callable[[Chat, str], str]:

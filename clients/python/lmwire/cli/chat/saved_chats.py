@@ -65,7 +65,7 @@ def load_chat(name: str) -> SavedChat:
         return msgspec.json.decode(file.read_bytes(), type=SavedChat)
     except FileNotFoundError:
         names = ", ".join(saved_names()) or "none"
-        raise InvalidChat(f"there is no saved conversation {name}; there are: {names}") from None
+        raise InvalidChat(f"the conversation {name} is not saved; these are: {names}") from None
     except OSError as error:
         raise InvalidChat(f"{file}: {error.strerror}") from None
     except msgspec.DecodeError as error:
