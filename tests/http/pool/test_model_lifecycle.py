@@ -165,3 +165,18 @@ async def test_workers_are_asked_how_they_are_and_one_that_hangs_holds_nobody_up
         assert stats and stats.requests.done == 2
         assert ping and ping.active == 0
         assert await pool.ping(0) == {"mock": [None]}
+
+
+@awaited
+async def test_a_load_and_an_unload_that_begin_together_do_not_wait_for_each_other() -> None:
+    async with pooled(worker_command=MOCK) as pool:
+        old, _ = await asked(pool, "mock")
+        model, lifecycle = pool._models["mock"], pool._lifecycle
+        with model.in_use():
+            unload = lifecycle.unload(model)
+            await lifecycle.ensure_loaded(model)  # begins before the unload has run
+            assert unload.done()
+            assert figures(pool, "mock").replicas[0].pid not in (old, None)
+            await lifecycle.unload(model)
+            asyncio.get_running_loop().call_soon(lifecycle.unload, model)  # after the load below, before it has run
+            await lifecycle.ensure_loaded(model)

@@ -50,14 +50,14 @@ class ModelLifecycle:
             if self._closed:
                 raise ApiError(503, "the server is stopping", code="draining")
             if model.load_task is None:
-                model.load_task = asyncio.create_task(self._load(model, wait=wait))
+                model.load_task = asyncio.create_task(self._load(model, model.unload_task, wait=wait))
                 model.load_task.add_done_callback(lambda load: self._load_finished(model, load))
             await _wait_for_load(model.load_task)
 
     def unload(self, model: ManagedModel) -> "asyncio.Task[None]":
         """Start to unload a model. The task ends when the model's processes have exited."""
         if model.unload_task is None:
-            model.unload_task = asyncio.create_task(self._unload(model))
+            model.unload_task = asyncio.create_task(self._unload(model, model.load_task))
         return model.unload_task
 
     async def measure_memory(self) -> None:
@@ -108,9 +108,12 @@ class ModelLifecycle:
         if not load.cancelled():
             load.exception()  # mark it as retrieved: perhaps no request waits for it any more
 
-    async def _load(self, model: ManagedModel, *, wait: bool) -> None:
-        if model.unload_task:
-            await asyncio.shield(model.unload_task)
+    # A load and an unload of a model each wait for the one that was there first. If they looked at the model when they
+    # begin to run, two that are created in the same round of the event loop would wait for each other.
+
+    async def _load(self, model: ManagedModel, previous: "asyncio.Task[None] | None", *, wait: bool) -> None:
+        if previous:
+            await asyncio.shield(previous)
         crowded = False
         while True:
             try:
@@ -179,9 +182,9 @@ class ModelLifecycle:
         problem = f"there is not enough memory for {model.spec.id} beside {others}, which are in use"
         return ApiError(503, problem, code="no_room", param="model", retry_after=_RETRY_S)
 
-    async def _unload(self, model: ManagedModel) -> None:
-        if model.load_task:
-            await asyncio.wait([model.load_task])
+    async def _unload(self, model: ManagedModel, previous: "asyncio.Task[None] | None") -> None:
+        if previous:
+            await asyncio.wait([previous])
         await self._release(model)
         model.unload_task = None
 
