@@ -77,9 +77,9 @@ def test_a_real_engine_reads_a_file_and_writes_a_file_with_its_stderr_closed(tmp
 
 
 def read_until(fd: int, end: bytes) -> bytes:
-    """Read until `end` has arrived."""
+    """Read until `end` has arrived, and with it the rest of its line, which a full pipe may have cut."""
     output = b""
-    while end not in output:
+    while not (end in output and output.endswith(b"\n")):
         ready, _, _ = select.select([fd], [], [], SECONDS)
         assert ready, output
         output += os.read(fd, 65536)
