@@ -40,7 +40,7 @@ function besideProgram(): FoundWorker | undefined {
   const script = process.versions.electron ? undefined : process.argv[1];
   const programs = [script, process.execPath].filter((program) => program !== undefined);
   const folders = [...programs.map(realFolder), resourcesPath].filter((folder) => folder !== undefined);
-  const program = folders.map((folder) => join(folder, "lmwire", executable("lmwire"))).find(isExecutable);
+  const program = folders.map((folder) => join(folder, "lmwire", executable("lmwire"))).find((path) => isFile(path));
   return program ? { command: [program, "worker"], place: program } : undefined;
 }
 
@@ -91,8 +91,12 @@ function executable(name: string): string {
 }
 
 function isExecutable(path: string): boolean {
+  return isFile(path, constants.X_OK);
+}
+
+function isFile(path: string, access = constants.F_OK): boolean {
   try {
-    accessSync(path, constants.X_OK);
+    accessSync(path, access);
     return statSync(path).isFile();
   } catch {
     return false;

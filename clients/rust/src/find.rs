@@ -47,9 +47,10 @@ pub(crate) fn first_worker(builder: &WorkerBuilder) -> Result<Place> {
     on_path(&folders).ok_or_else(|| Error::WorkerNotFound { packages: packages() })
 }
 
-/// Return the worker of the folders of PATH.
+/// Return the worker of the folders of PATH. Empty and relative ones mean the working directory, and are skipped.
 fn on_path(folders: &[PathBuf]) -> Option<Place> {
-    let find = |name| folders.iter().map(|folder| folder.join(name)).find(|program| is_executable(program));
+    let absolute = || folders.iter().filter(|folder| folder.is_absolute());
+    let find = |name| absolute().map(|folder| folder.join(name)).find(|program| is_executable(program));
     if let Some(program) = find("lmwire") {
         return Some(Place::program(program.to_string_lossy()));
     }

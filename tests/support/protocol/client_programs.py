@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,28 +21,40 @@ def python_program(name: str) -> list[str]:
 
 
 def go_program(name: str) -> list[str]:
-    """Return the command of a program of the Go client: `conformance` or `bench`."""
+    """Return the command of a program of the Go client: `conformance`, `bench` or `chat`."""
     program = REPOSITORY / ".cache/go" / name
     _run("clients/go", ["go", "build", "-o", str(program), f"./internal/{name}"])
     return [str(program)]
 
 
 def rust_program(name: str) -> list[str]:
-    """Return the command of an example of the Rust crate: `conformance` or `bench`."""
+    """Return the command of an example of the Rust crate: `conformance`, `bench` or `chat`."""
     target = REPOSITORY / ".cache/rust"
     _fetch("clients/rust", ["cargo", "fetch", "--quiet"])
     _run("clients/rust", ["cargo", "build", "--quiet", "--target-dir", str(target), "--examples"])
-    example = {"conformance": "conformance_driver", "bench": "bench_host"}[name]
+    example = {"conformance": "conformance_driver", "bench": "bench_host", "chat": "chat"}[name]
     return [str(target / "debug/examples" / example)]
 
 
 def node_program(name: str) -> list[str]:
     """Return the command of a program of the Node client: `conformance` or `bench`."""
-    if not (REPOSITORY / "clients/node/node_modules").is_dir():
-        _fetch("clients/node", ["npm", "ci", "--silent"])
-    _run("clients/node", ["npm", "run", "--silent", "build"])
+    _build_node_package()
     script = {"conformance": "conformance-driver.js", "bench": "bench-host.js"}[name]
     return ["node", str(REPOSITORY / "clients/node/dist/test" / script)]
+
+
+def node_app(folder: Path) -> list[str]:
+    """Return the command of the script `chat` in a folder, with the Node client in the folder's `node_modules`."""
+    package = folder / "node_modules/lmwire"
+    _build_node_package("--outDir", str(package / "dist"))
+    shutil.copy(REPOSITORY / "clients/node/package.json", package)
+    return [shutil.which("node") or "node", str(shutil.copy(REPOSITORY / "clients/node/test/chat.mjs", folder))]
+
+
+def _build_node_package(*options: str) -> None:
+    if not (REPOSITORY / "clients/node/node_modules").is_dir():
+        _fetch("clients/node", ["npm", "ci", "--silent"])
+    _run("clients/node", ["npm", "run", "--silent", "build", "--", *options])
 
 
 PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "node": node_program}
