@@ -1,21 +1,30 @@
-"""The wheel in a fresh environment: what someone has after `make wheel` and `pip install`."""
+"""The source archive, and the wheel that is built from it alone, in a fresh environment."""
 
+import gzip
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from zipfile import ZipFile
 
 import msgspec
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 
 from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
 
 MAC = "; sys_platform == 'darwin' and platform_machine == 'arm64'"
+LARGE = 500_000
+EMPTY_OR_IGNORING = {".gitkeep", ".gitignore"}
+STRAY = {"__pycache__", "node_modules", "dist", "build", "target", "tests"}
 LINUX_LINE = (
     "mlx-lm is not installed; install it with `pip install 'lmwire[cpu]'`"
     " (or `pip install 'lmwire[cuda]'` for an NVIDIA GPU)"
@@ -23,20 +32,53 @@ LINUX_LINE = (
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the unpacked source archive."""
+    folder = tmp_path_factory.mktemp("source")
+    with pytest.MonkeyPatch.context() as patch:
+        # The usual level 9 takes 12 s of computation for the built-in model.
+        patch.setattr(gzip, "GzipFile", partial(gzip.GzipFile, compresslevel=1))
+        (archive,) = SdistBuilder(str(REPOSITORY)).build(directory=str(folder))
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    yield Path(archive.removesuffix(".tar.gz"))
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path) -> Path:
+    """Return the wheel that the source archive makes."""
+    return build_wheel(source, source.with_name("dist"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield an environment with the wheel and what it needs on Linux, but without MLX."""
     folder = tmp_path_factory.mktemp("fresh")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder / "dist")]
-    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True, timeout=SECONDS * 4)
-    (wheel,) = (folder / "dist").glob("*.whl")
-    venv.create(folder / "venv", with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv")]
+    venv.create(folder, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder)]
     install = [*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", str(wheel)]
     subprocess.run(install, check=True, timeout=SECONDS * 4)
     assert msgspec.__file__
-    shutil.copytree(Path(msgspec.__file__).parent, site_packages(folder / "venv") / "msgspec")
-    yield folder / "venv"
+    shutil.copytree(Path(msgspec.__file__).parent, site_packages(folder) / "msgspec")
+    yield folder
     shutil.rmtree(folder)
+
+
+def build_wheel(source: Path, target: Path) -> Path:
+    """Build a wheel with the libraries of the tests' environment, but without its path to the checkout.
+
+    Without `site`, Python reads no path files, so that a module that the source lacks is missing.
+
+    Args:
+        source: The folder with pyproject.toml.
+        target: The folder that gets the wheel.
+    """
+    command = [sys.executable, "-S", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
+    libraries = os.environ | {"PYTHONPATH": sysconfig.get_path("purelib")}
+    subprocess.run(command, cwd=source, env=libraries, check=True, timeout=SECONDS * 4)
+    (wheel,) = target.glob("*.whl")
+    return wheel
 
 
 def site_packages(environment: Path) -> Path:
@@ -49,6 +91,32 @@ def lmwire(environment: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS * 2, check=False
     )
+
+
+def test_the_source_archive_holds_what_a_wheel_is_made_of_and_nothing_stray(source: Path) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    added = {"PKG-INFO", "pyproject.toml", ".gitignore", "README.md", "LICENSE"}
+    assert {path.name for path in source.iterdir()} == {Path(path).parts[0] for path in included} | added
+    files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
+    for file in files:
+        assert file.name in EMPTY_OR_IGNORING or not any(part.startswith(".") for part in file.parts), file
+        assert STRAY.isdisjoint(file.parts), file
+        assert file.suffix not in {".pyc", ".whl", ".gz", ".log"}, file
+    (model,) = [file for file in files if file.suffix == ".safetensors" or (source / file).stat().st_size > LARGE]
+    assert model.parent == Path("worker/lmwire_worker/builtin/tiny")
+
+
+def test_the_source_archive_makes_the_same_wheel_as_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    ours, other = (contents(each) for each in (wheel, build_wheel(REPOSITORY, tmp_path)))
+    assert ours.keys() == other.keys()
+    assert [name for name in ours if ours[name] != other[name]] == []
+
+
+def contents(wheel: Path) -> dict[str, tuple[int, int, int]]:
+    """Return the size, checksum and permissions of each file of a wheel."""
+    with ZipFile(wheel) as opened:
+        return {each.filename: (each.file_size, each.CRC, each.external_attr) for each in opened.infolist()}
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac gets MLX with lmwire itself")
