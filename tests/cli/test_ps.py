@@ -64,6 +64,23 @@ def test_a_worker_without_a_model_is_listed_until_it_ends(tmp_path: Path, monkey
     assert worker.pid not in {process.pid for process in find_running()}
 
 
+def test_a_model_is_listed_until_it_is_unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with lmwire.Worker() as worker:
+
+        def models() -> list[str]:
+            (listed,) = [process.models for process in find_running() if process.pid == worker.pid]
+            return listed
+
+        worker.load("builtin:tiny")
+        assert models() == ["builtin:tiny"]
+        worker.unload()
+        assert models() == []
+        assert not list(tmp_path.rglob(f"{worker.pid}*"))
+        worker.load("builtin:tiny")
+        assert models() == ["builtin:tiny"]
+
+
 @pytest.mark.parametrize(
     ("folder", "name"),
     [

@@ -229,6 +229,9 @@ class SteppedModelLoader:
     def read_pressure(self) -> MemoryPressure:
         return MemoryPressure.NORMAL
 
+    def model_closed(self) -> None:
+        pass
+
     def flush(self) -> None:
         pass
 

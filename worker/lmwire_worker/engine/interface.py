@@ -345,6 +345,10 @@ class ModelLoader(Protocol):
         """
         ...
 
+    def model_closed(self) -> None:
+        """Note that the runner of the last load is closed, and that no other has replaced it yet."""
+        ...
+
     def flush(self) -> None:
         """Wait until other threads have written their files, for a few seconds at most.
 

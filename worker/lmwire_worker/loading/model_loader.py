@@ -108,6 +108,10 @@ class MlxModelLoader:
         _release_memory()
         raise failure
 
+    def model_closed(self) -> None:
+        """Remove the run file: this process has no model."""
+        self._run_file.remove()
+
     def flush(self) -> None:
         """Wait until the caches on disk are written; see `ModelLoader.flush`."""
         if self._text is not None:

@@ -41,6 +41,9 @@ class MockModelLoader:
         """Return NORMAL: the mock has no memory to free."""
         return MemoryPressure.NORMAL
 
+    def model_closed(self) -> None:
+        """Do nothing: nothing shows which model a mock has."""
+
     def flush(self) -> None:
         """Do nothing: no thread writes files."""
 

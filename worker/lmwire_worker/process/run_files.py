@@ -18,7 +18,7 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model that a running worker has loaded last."""
+    """The model that a running worker has loaded."""
 
     pid: int
     """The worker's process id."""
@@ -29,7 +29,7 @@ class LoadedModel:
 
 
 class RunFile:
-    """The file of this process. It is made at the first load."""
+    """The file of this process. It exists while a model is loaded."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
@@ -50,9 +50,12 @@ class RunFile:
             os.ftruncate(self._descriptor, len(text))
 
     def remove(self) -> None:
-        """Remove the file at the end of the process."""
-        if self._descriptor is not None:
-            (_folder() / f"{os.getpid()}{_SUFFIX}").unlink(missing_ok=True)
+        """Remove the file. Two threads may call it at once: one that unloads, and one that ends the process."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                (_folder() / f"{os.getpid()}{_SUFFIX}").unlink(missing_ok=True)
+            os.close(descriptor)
 
 
 def read_loaded_models() -> Iterator[LoadedModel]:

@@ -318,7 +318,9 @@ class Scheduler:
     def _close_runner(self) -> int:
         runner, self._runner = self._runner, None
         self._registry.model_loaded = False
-        return runner.close() if runner else 0
+        freed_bytes = runner.close() if runner else 0
+        self._loader.model_closed()
+        return freed_bytes
 
     def _describe(self, request: Request) -> ModelDone:
         runner = self._require_runner()
