@@ -32,6 +32,7 @@ def test_the_command_alone_shows_what_to_do_next() -> None:
         (["models", "--jsn"], "--json"),
         (["launch", "clause"], "claude"),
         (["conformance", "host", "--ony", "H-5"], "--only"),
+        (["models", "--no-jsn"], "--no-json"),
     ],
 )
 def test_a_misspelt_command_or_option_gets_a_suggestion(
@@ -41,6 +42,24 @@ def test_a_misspelt_command_or_option_gets_a_suggestion(
         parse(arguments)
     assert exit.value.code == USAGE
     assert f"did you mean {suggested}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wroker"], "did you mean worker?\nSee lmwire --help\n"),
+        (["serve", "--prot"], "unrecognized arguments: --prot; did you mean --port?\nSee lmwire serve --help\n"),
+        (["worker", "--modle"], "unrecognized arguments: --modle; did you mean --model?\nSee lmwire worker --help\n"),
+        (["worker", "--mokc"], "did you mean --mock?"),
+        (["mock", "--fualt"], "unrecognized arguments: --fualt; did you mean --fault?\nSee lmwire mock --help\n"),
+        (["mock", "--fault", "stal"], "did you mean stall?"),
+        (["mock", "--fault", "stall:aftr=1"], "did you mean after?"),
+    ],
+)
+def test_the_commands_that_read_their_own_options_suggest_in_the_same_words(arguments: list[str], message: str) -> None:
+    result = lmwire(*arguments)
+    assert (result.returncode, result.stdout) == (USAGE, "")
+    assert message in result.stderr
 
 
 def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

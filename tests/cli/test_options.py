@@ -16,6 +16,7 @@ import lmwire_protocol
 import random_model
 import random_vision
 from lmwire.cli import arguments, bench
+from lmwire.cli.option_sources.setting import name_of
 from lmwire_http.cli.parser import make_parser
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
@@ -28,8 +29,8 @@ WORKER = (
     *worker._NUMBERS,
     *worker._DIRECTORIES,
     worker._MODEL,
-    *worker._FLAGS,
-    worker._PROCESS_GROUP,
+    worker._MEDIA_URLS[0],
+    worker._PROCESS_GROUP[0],
     "--mock",
     "--help",
     "--version",
@@ -48,7 +49,7 @@ def options(parser: argparse.ArgumentParser, name: str = "lmwire") -> Iterator[t
                 if name != "lmwire" or command not in ELSEWHERE:
                     yield from options(its_parser, f"{name} {command}".removeprefix("lmwire "))
         elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
-            found.append(action.option_strings[-1] if action.option_strings else str(action.metavar))
+            found.append(name_of(action))
     if found:
         yield name, found
 
@@ -84,7 +85,8 @@ def test_the_test_exists(check: str) -> None:
 def test_help_lists_every_option(command: str) -> None:
     shown = lmwire(*command.removeprefix("lmwire").split(), "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert [option for option in every_option()[command] if option not in shown.stdout] == []
+    help = shown.stdout.replace("--[no-]", "--")
+    assert [option for option in every_option()[command] if option not in help] == []
 
 
 def test_a_worker_shows_its_version() -> None:

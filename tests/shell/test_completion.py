@@ -57,6 +57,8 @@ def complete_in_bash(scripts: Path, *words: str, directory: Path | None = None) 
         (["bench", "p"], ["pipe", "plot"]),
         (["serve", "--max-q"], ["--max-queue"]),
         (["worker", "--media-u"], ["--media-urls"]),
+        (["worker", "--no-media-u"], ["--no-media-urls"]),
+        (["serve", "--no-pre"], ["--no-preload"]),
         (["mock", "--list"], ["--list-faults"]),
         (["chat", "--reasoning", "o"], ["off", "on"]),
         (["completion", ""], ["bash", "fish", "zsh"]),

@@ -176,7 +176,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--public": "http/server/test_sockets.py::test_other_machines_are_let_in_with_a_key_or_if_configured",
         "--api-key": "http/server/test_sockets.py::test_other_machines_are_let_in_with_a_key_or_if_configured",
         "--api-key-file": "http/requests/test_api_keys.py::test_any_key_is_accepted_as_a_bearer_token",
-        "--no-page": "page/test_endpoints.py::"
+        "--page": "page/test_endpoints.py::"
         "test_the_page_is_open_where_the_api_needs_a_key_and_absent_where_it_is_switched_off",
         "--cors": "http/requests/test_api_keys.py::test_without_keys_a_page_that_was_named_is_served",
         "--log-format": "http/requests/test_logs.py::test_with_log_format_json_a_request_is_a_json_object",

@@ -61,7 +61,7 @@ def test_a_worker_ends_with_all_written_that_it_began_to_write(end: str, tmp_pat
         (["--cache-dir", "a", "--cache-disk-bytes", "-1"], "--cache-disk-bytes needs a number of bytes, above 0"),
         (["--memory-limit"], "--memory-limit needs a number of bytes, above 0"),
         (["--memory-limit", "5", "--memory-limit", "6"], "--memory-limit is given twice"),
-        (["--cache-dirs", "a"], "unknown argument '--cache-dirs'"),
+        (["--cache-dirs", "a"], "unrecognized arguments: --cache-dirs; did you mean --cache-dir?"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(arguments: list[str], problem: str) -> None:

@@ -210,7 +210,8 @@ def test_an_exception_of_the_runner_over_one_request_ends_that_request_alone(tmp
 
 @pytest.mark.parametrize("arguments", [(), ("--mock",)], ids=["worker", "mock"])
 def test_a_worker_can_lead_a_process_group(arguments: tuple[str, ...]) -> None:
-    with WorkerProcess(*arguments) as member, WorkerProcess(*arguments, "--process-group") as leader:
+    turned_off = (*arguments, "--process-group", "--no-process-group")
+    with WorkerProcess(*turned_off) as member, WorkerProcess(*arguments, "--process-group") as leader:
         for worker in (member, leader):
             assert worker.call({"id": "h", "cmd": "hello"})["event"] == "done"
         assert os.getpgid(member.process.pid) == os.getpgrp()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .process.stderr_log import Log
 
 USAGE = """usage: python -P -m lmwire_worker [--memory-limit BYTES] [--cache-dir DIR [--cache-disk-bytes BYTES]]
-                                  [--media-dir DIR]... [--media-urls] [--template-dir DIR] [--model NAME]
-                                  [--process-group]
+                                  [--media-dir DIR]... [--[no-]media-urls] [--template-dir DIR]
+                                  [--model NAME] [--[no-]process-group]
        python -P -m lmwire_worker --mock ...
 
 Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout: PROTOCOL.md describes them.
@@ -31,10 +31,10 @@ Reads commands as JSON Lines on stdin and writes events as JSON Lines on stdout:
                         entries are removed first
   --media-dir DIR       allow requests to name image and sound files in this directory; repeatable.
                         Without it, requests must contain their media
-  --media-urls          allow requests to name http and https URLs of images and sounds on public hosts
+  --[no-]media-urls     allow requests to name http and https URLs of images and sounds on public hosts
   --template-dir DIR    a directory of chat templates, NAME.jinja, that a load may name (chat_template_name)
   --model NAME          the model of a load that names none; default: $LMWIRE_MODEL, or none
-  --process-group       lead a process group of its own, for hosts that cannot start one; also with --mock
+  --[no-]process-group  lead a process group of its own, for hosts that cannot start one; also with --mock
   --mock                run a worker without a model, to test hosts; see --mock --help
   --help                print this help and exit
   --version             print the version and exit
@@ -44,8 +44,9 @@ _NUMBERS = ("--memory-limit", "--cache-disk-bytes")
 _DIRECTORIES = ("--cache-dir", "--media-dir", "--template-dir")
 _EXISTING_DIRECTORIES = ("--media-dir", "--template-dir")
 _MODEL = "--model"
-_FLAGS = ("--media-urls",)
-_PROCESS_GROUP = "--process-group"
+_MEDIA_URLS = ("--media-urls", "--no-media-urls")
+_PROCESS_GROUP = ("--process-group", "--no-process-group")
+_OPTIONS = (*_NUMBERS, *_DIRECTORIES, _MODEL, *_MEDIA_URLS, *_PROCESS_GROUP)
 
 EXIT_USAGE = 64
 EXIT_STDOUT = 74
@@ -67,9 +68,9 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(f"lmwire {__version__}")
         sys.exit(0)
-    if _PROCESS_GROUP in arguments:
-        arguments = [argument for argument in arguments if argument != _PROCESS_GROUP]
+    if [argument for argument in arguments if argument in _PROCESS_GROUP][-1:] == ["--process-group"]:
         _lead_process_group()
+    arguments = [argument for argument in arguments if argument not in _PROCESS_GROUP]
     if arguments[:1] == ["--mock"]:
         from .mock.plan import plan
 
@@ -88,11 +89,14 @@ def _read_options(arguments: list[str]) -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     rest = iter(arguments)
     for name in rest:
-        if name not in (*_NUMBERS, *_DIRECTORIES, _MODEL, *_FLAGS):
-            _refuse(f"unknown argument {name!r}")
+        if name not in _OPTIONS:
+            _refuse_unrecognized(name)
+        if name in _MEDIA_URLS:
+            options["--media-urls"] = [name]  # the last form wins
+            continue
         if name in options and name != "--media-dir":
             _refuse(f"{name} is given twice")
-        options.setdefault(name, []).extend(() if name in _FLAGS else [_value(name, next(rest, ""))])
+        options.setdefault(name, []).append(_value(name, next(rest, "")))
     if "--cache-disk-bytes" in options and "--cache-dir" not in options:
         _refuse("--cache-disk-bytes needs a --cache-dir")
     return options
@@ -110,8 +114,14 @@ def _value(name: str, value: str) -> str:
     return value
 
 
+def _refuse_unrecognized(argument: str) -> "NoReturn":
+    from .command_line.similar_names import unrecognized
+
+    _refuse(unrecognized([argument], (*_OPTIONS, "--mock", "--help", "--version")))
+
+
 def _refuse(problem: str) -> "NoReturn":
-    print(f"lmwire worker: {problem}\n\n{USAGE}", end="", file=sys.stderr)
+    print(f"lmwire worker: {problem}\nSee lmwire worker --help", file=sys.stderr)
     sys.exit(EXIT_USAGE)
 
 
@@ -141,7 +151,8 @@ def _settings(
     from .media import MediaPolicy
 
     limit, disk = (int(options[name][0]) if name in options else None for name in _NUMBERS)
-    media = MediaPolicy(tuple(map(_folder, options.get("--media-dir", []))), urls="--media-urls" in options)
+    urls = options.get("--media-urls") == ["--media-urls"]
+    media = MediaPolicy(tuple(map(_folder, options.get("--media-dir", []))), urls=urls)
     templates, cache = (
         _folder(options[name][0]) if name in options else None for name in ("--template-dir", "--cache-dir")
     )

@@ -71,6 +71,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--stored", "7"], "max_stored_responses", 7),
     (["--log-format", "json"], "log_format", "json"),
     (["--no-page"], "page", False),
+    (["--no-preload"], "preload", False),
     (["--otlp-endpoint", "https://host:4318/otel"], "otlp_endpoint", "https://host:4318/otel"),
     (["--log-level", "warning"], "log_level", "warning"),
     (["--max-tokens", "9"], "default_max_tokens", 9),
@@ -107,8 +108,9 @@ def test_every_option_can_come_from_the_environment(argv: Sequence[str], field: 
     option = "MODEL"
     for word in argv:
         if word.startswith("--"):
-            option = word.lstrip("-").replace("-", "_").upper()
-            environment.setdefault(f"LMWIRE_SERVE_{option}", "1" if word in FLAGS else "")
+            option = word.removeprefix("--no-").lstrip("-").replace("-", "_").upper()
+            text = str(int(not word.startswith("--no-"))) if word in FLAGS else ""
+            environment.setdefault(f"LMWIRE_SERVE_{option}", text)
         else:
             variable = f"LMWIRE_SERVE_{option}"
             environment[variable] = f"{environment.get(variable, '')} {word}".strip()

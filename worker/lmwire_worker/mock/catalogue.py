@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import CODES
 
+from ..command_line.similar_names import suggestion
+
 SIGNALS: Final = ("KILL", "ABRT")
 
 _DEATH: Final[dict[str, Any]] = {"signal": "KILL", "exit": None}
@@ -78,13 +80,13 @@ def choose(text: str) -> Chosen:
     """
     name, _, settings = text.partition(":")
     if name not in FAULTS:
-        raise ValueError(f"{name!r} is not a fault; --list-faults lists them")
+        raise ValueError(f"{name!r} is not a fault; --list-faults lists them{suggestion(name, FAULTS)}")
     parameters = dict(FAULTS[name].parameters)
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")
         if key not in parameters:
             known = ", ".join(parameters) or "none"
-            raise ValueError(f"{name} has no parameter {key!r}; there are: {known}")
+            raise ValueError(f"{name} has no parameter {key!r}; there are: {known}{suggestion(key, parameters)}")
         parameters[key] = _read(key, value)
     return Chosen(name, parameters)
 

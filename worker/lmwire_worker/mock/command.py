@@ -1,15 +1,15 @@
 """`lmwire mock`: the command line."""
 
 import argparse
-import sys
+from collections.abc import Sequence
 from textwrap import dedent
 from typing import NamedTuple, NoReturn
 
+from ..command_line.flag import Flag
+from ..command_line.parser import ArgumentParser
 from .catalogue import FAULTS, Chosen, choose
 from .replies import Reply
 from .scenario import Rule, read_rules
-
-EXIT_USAGE = 64
 
 
 class Options(NamedTuple):
@@ -23,24 +23,26 @@ class Options(NamedTuple):
 def parse(arguments: list[str]) -> Options:
     """Parse the command line. Exits on wrong usage, and after printing help or the faults."""
     options = make_parser().parse_args(arguments)
-    if options.list_faults:
-        print(_list_faults())
-        sys.exit(0)
     fallback = Rule(Reply(text=options.text, token_ms=options.token_ms))
     return Options([*options.scenario, fallback], options.fault, options.model)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+class _ListFaults(argparse.Action):
+    """The option that prints the faults and exits."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print the faults to stdout, and exit."""
+        print(_list_faults())
+        parser.exit()
 
 
-def make_parser() -> _Parser:
+def make_parser() -> ArgumentParser:
     """Return the parser of `lmwire mock`."""
-    parser = _Parser(
+    parser = ArgumentParser(
         prog="lmwire mock",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description=dedent("""\
             Run a worker without a model, to test a host program: the real protocol around an engine that needs no
             model library. Load the model `mock`. It answers each prompt with the prompt's words, a token each, and
@@ -54,9 +56,7 @@ def make_parser() -> _Parser:
               lmwire mock --fault crash-mid-stream:exit=70,after=1 --fault grandchild
             """),
     )
-    parser.add_argument(
-        "--process-group", action="store_true", help="lead a process group of its own, as `lmwire worker` can"
-    )
+    parser.add_argument("--process-group", action=Flag, help="lead a process group of its own, as `lmwire worker` can")
     parser.add_argument(
         "--model", metavar="NAME", help="the model of a load that names none, such as `mock`; as of `lmwire worker`"
     )
@@ -75,7 +75,7 @@ def make_parser() -> _Parser:
         metavar="NAME[:PARAMETER=VALUE,...]",
         help="misbehave in this way; repeatable",
     )
-    parser.add_argument("--list-faults", action="store_true", help="list the faults and their parameters, and exit")
+    parser.add_argument("--list-faults", action=_ListFaults, help="list the faults and their parameters, and exit")
     return parser
 
 

@@ -1,5 +1,7 @@
 """Options of `lmwire serve` for answers: their length, tool calls and reasoning."""
 
+from lmwire_worker.command_line.flag import Flag
+
 from .arg_types import ArgumentGroup, count
 
 
@@ -15,8 +17,7 @@ def add_answers(group: ArgumentGroup) -> None:
     )
     group.add_argument(
         "--strict-tools",
-        action="store_true",
-        default=None,
+        action=Flag,
         help="make the arguments of tool calls follow their schema, unless a tool has `strict`: false",
     )
     group.add_argument(
@@ -26,8 +27,7 @@ def add_answers(group: ArgumentGroup) -> None:
     )
     group.add_argument(
         "--force-reasoning",
-        action="store_true",
-        default=None,
+        action=Flag,
         help="apply --reasoning to all requests, whatever they say",
     )
     group.add_argument(

@@ -2,6 +2,8 @@
 
 import argparse
 
+from lmwire_worker.command_line.flag import Flag
+
 from ..settings import Settings
 from .arg_types import ArgumentGroup, command, count, duration, memory_limit, model, positive_duration, size
 
@@ -15,16 +17,16 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a folder, a hub id (owner/name) or an alias (default: any model on this machine)",
     )
-    parser.add_argument("--preload", action="store_true", help="load the models when the server starts")
-    parser.add_argument("--download", action="store_true", help="download models that are not on this machine")
+    parser.add_argument("--preload", action=Flag, help="load the models when the server starts")
+    parser.add_argument("--download", action=Flag, help="download models that are not on this machine")
     parser.add_argument(
         "--any-model-name",
-        action="store_true",
+        action=Flag,
         help="serve the one MODEL under any name that a request has, such as gpt-4o",
     )
     parser.add_argument(
         "--allow-paths",
-        action="store_true",
+        action=Flag,
         help="let requests name any folder on this machine as their model (default: only those that /v1/models lists)",
     )
     parser.add_argument("--adapter", dest="adapter_path", metavar="FOLDER", help="a LoRA adapter for the model")
@@ -42,7 +44,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--trust-remote-code",
-        action="store_true",
+        action=Flag,
         default=None,
         help="run the Python code that the named models bring; it may do what this user may do",
     )
@@ -118,7 +120,7 @@ def add_workers(group: ArgumentGroup) -> None:
     group.add_argument("--template-dir", metavar="DIR", help="a folder of chat templates for --chat-template")
     group.add_argument(
         "--request-templates",
-        action="store_true",
+        action=Flag,
         help="let requests send chat templates, which are programs (`chat_template`)",
     )
     group.add_argument(
@@ -128,6 +130,4 @@ def add_workers(group: ArgumentGroup) -> None:
         metavar="DIR",
         help="let requests name image and audio files in this folder; repeat for more",
     )
-    group.add_argument(
-        "--media-urls", action="store_true", help="let requests name URLs of images and audio on public hosts"
-    )
+    group.add_argument("--media-urls", action=Flag, help="let requests name URLs of images and audio on public hosts")

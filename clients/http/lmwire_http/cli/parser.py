@@ -1,9 +1,8 @@
 """The argument parser of `lmwire serve`."""
 
 import argparse
-import os
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from lmwire.cli.option_sources import SourcedParser
 
@@ -30,22 +29,11 @@ examples:
 
 
 class Parser(SourcedParser):
-    """argparse with preformatted help, without abbreviations, and with the exit code for wrong usage of sysexits.h."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-            **options,
-        )
+    """A parser whose defaults are those of `Settings`."""
 
     def default_of(self, action: argparse.Action) -> Any:
-        """Return the value of an option that no source sets: `Settings` has the defaults."""
+        """Return the value of an option that no source sets."""
         return action.default or getattr(Settings(), action.dest, action.default)
-
-    def error(self, message: str) -> NoReturn:
-        """Print the problem and exit with the code for wrong usage."""
-        self.exit(os.EX_USAGE, f"{self.prog}: {self.add_sources(message)}\nSee {self.prog} --help\n")
 
 
 def make_parser() -> Parser:

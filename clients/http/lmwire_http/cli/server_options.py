@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
+from lmwire_worker.command_line.flag import Flag
+
 from ..settings import MIB, LogLevel, Settings
 from .arg_types import (
     ArgumentGroup,
@@ -34,7 +36,7 @@ def add_access(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--uds", dest="unix_socket", metavar="PATH", help="listen on a Unix socket that only this user can open"
     )
-    group.add_argument("--public", action="store_true", help="serve other machines without an API key")
+    group.add_argument("--public", action=Flag, help="serve other machines without an API key")
     group.add_argument(
         "--api-key",
         action="append",
@@ -52,9 +54,7 @@ def add_access(group: ArgumentGroup, defaults: Settings) -> None:
         metavar="ORIGIN",
         help="allow web pages of this origin, such as http://localhost:3000, or of any with '*'; repeat for more",
     )
-    group.add_argument(
-        "--no-page", dest="page", action="store_false", default=None, help="do not serve the chat page at /"
-    )
+    group.add_argument("--page", action=Flag, default=defaults.page, help="serve the chat page at / (default: on)")
     group.add_argument(
         "--log-format", choices=("text", "json"), help=f"format of the log on stderr (default: {defaults.log_format})"
     )
@@ -81,7 +81,7 @@ def add_limits(group: ArgumentGroup, defaults: Settings) -> None:
 def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--strict",
-        action="store_true",
+        action=Flag,
         help="refuse requests with unknown fields (default: ignore the fields, and name them in a response header)",
     )
     group.add_argument(
@@ -153,6 +153,6 @@ def _add_timeouts(group: ArgumentGroup, defaults: Settings) -> None:
     )
     group.add_argument(
         "--stop-at-eof",
-        action="store_true",
+        action=Flag,
         help="stop when stdin ends, so that the server ends with the program that started it",
     )

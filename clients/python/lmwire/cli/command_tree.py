@@ -2,16 +2,18 @@
 
 import re
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
+
+from lmwire_worker.command_line.flag import Flag
 
 from .arguments import make_parser
 from .arguments.commands import subcommands_of
-from .arguments.parser import Parser
+from .option_sources import SourcedParser
 
-_WORKER_OPTION: Final = re.compile(r"^  (--[a-z-]+)(?: ([A-Z]+))?(.*(?:\n {20,}.*)*)", re.MULTILINE)
+_WORKER_OPTION: Final = re.compile(r"^  --(\[no-\])?([a-z-]+)(?: ([A-Z]+))?(.*(?:\n {20,}.*)*)", re.MULTILINE)
 
 
-def complete_parser() -> Parser:
+def complete_parser() -> SourcedParser:
     """Return the parser of `lmwire` with the options of every command."""
     parser = make_parser()
     subcommands_of(parser).update(
@@ -22,17 +24,18 @@ def complete_parser() -> Parser:
     return parser
 
 
-def _worker_parser() -> Parser:
+def _worker_parser() -> SourcedParser:
     """Return a parser with the options of the worker, which has a text instead: argparse would delay its start."""
-    parser = Parser(
+    parser = SourcedParser(
         prog="lmwire worker",
         description="Be a worker: read commands as JSON Lines from stdin, and write events to stdout. See PROTOCOL.md.",
     )
-    for name, value, text in _WORKER_OPTION.findall(import_module("lmwire_worker.__main__").USAGE):
+    for is_flag, name, value, text in _WORKER_OPTION.findall(import_module("lmwire_worker.__main__").USAGE):
         help = " ".join(text.split())
-        if name == "--version":
-            parser.add_argument(name, action="version", version="", help=help)
-        elif name != "--help":
-            options: dict[str, Any] = {"metavar": value} if value else {"action": "store_true"}
-            parser.add_argument(name, help=help, **options)
+        if name in ("mock", "version"):
+            parser.add_argument(f"--{name}", action="version", version="", help=help)
+        elif is_flag:
+            parser.add_argument(f"--{name}", action=Flag, help=help)
+        elif name != "help":
+            parser.add_argument(f"--{name}", metavar=value, help=help)
     return parser

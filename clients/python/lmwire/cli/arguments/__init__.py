@@ -9,7 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
-from ..option_sources import ConfigFile, InvalidConfigFile, read_config_file
+from lmwire_worker.command_line.flag import Flag
+
+from ..errors import USAGE
+from ..option_sources import ConfigFile, InvalidConfigFile, SourcedParser, read_config_file
 from .bench import add_bench
 from .bundle import add_bundle
 from .chat import add_chat
@@ -19,11 +22,11 @@ from .config import add_config
 from .conformance import add_conformance
 from .launch import add_launch
 from .model_files import add_pull, add_rm
-from .parser import USAGE, Parser, ShowVersion, Subcommands, run_later, split_trailing_arguments
+from .parser import ShowVersion, Subcommands, run_later, split_trailing_arguments
 from .service import add_service
 from .system import add_doctor, add_ps
 
-__all__ = ["Parser", "load_config", "make_parser", "parse"]
+__all__ = ["load_config", "make_parser", "parse"]
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -54,7 +57,7 @@ def load_config(environment: Mapping[str, str]) -> ConfigFile:
     return config
 
 
-def _parse_command(command: Parser, argv: Sequence[str]) -> argparse.Namespace:
+def _parse_command(command: SourcedParser, argv: Sequence[str]) -> argparse.Namespace:
     try:
         config = load_config(os.environ)
     except InvalidConfigFile as error:
@@ -65,9 +68,9 @@ def _parse_command(command: Parser, argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def make_parser() -> Parser:
+def make_parser() -> SourcedParser:
     """Return the parser of all commands. Those that `main` runs by itself have no options in it."""
-    parser = Parser(
+    parser = SourcedParser(
         prog="lmwire",
         description="Run MLX language models as child processes that speak one protocol over their pipes.",
         epilog=dedent("""\
@@ -115,8 +118,8 @@ def _add_models(subcommands: Subcommands) -> None:
         description="List the models in the local hub cache that can run: type, quantization, context and size.",
         epilog="To get one more, name it: lmwire chat owner/name downloads it.",
     )
-    parser.add_argument("--all", action="store_true", help="also list those that cannot run, and why")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--all", action=Flag, help="also list those that cannot run, and why")
+    parser.add_argument("--json", action=Flag, help="print JSON instead of a table")
     parser.set_defaults(run=run_later("models"))
 
 
@@ -126,7 +129,5 @@ def _add_schema(subcommands: Subcommands) -> None:
         help="print the protocol's JSON Schema",
         description="Print the JSON Schema of every command and event of the protocol.",
     )
-    parser.add_argument(
-        "--meta", action="store_true", help="print what a schema cannot hold: limits, error codes, exit codes"
-    )
+    parser.add_argument("--meta", action=Flag, help="print what a schema cannot hold: limits, error codes, exit codes")
     parser.set_defaults(run=run_later("schema"))

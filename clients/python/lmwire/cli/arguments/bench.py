@@ -4,7 +4,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-from .parser import Parser, Subcommands, positive, run_later
+from lmwire_worker.command_line.flag import Flag
+
+from ..option_sources import SourcedParser
+from .parser import Subcommands, positive, run_later
 
 
 class _Benchmark(NamedTuple):
@@ -126,7 +129,7 @@ def add_bench(subcommands: Subcommands) -> None:
     )
 
 
-def _add_options(parser: Parser, benchmark: _Benchmark) -> None:
+def _add_options(parser: SourcedParser, benchmark: _Benchmark) -> None:
     if benchmark.needs_model:
         parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="the model folder")
     else:
@@ -141,12 +144,12 @@ def _add_options(parser: Parser, benchmark: _Benchmark) -> None:
     parser.add_argument(
         "--rounds", type=positive, default=5, metavar="N", help="how often everything is measured (default: 5)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action=Flag, help="print JSON instead of a table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="plot the results: a PNG file, and in the terminal")
     parser.set_defaults(run=run_later("bench"))
 
 
-def _add_plot(parser: Parser) -> None:
+def _add_plot(parser: SourcedParser) -> None:
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files of `lmwire bench … --json`")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a PNG file, too")
     parser.set_defaults(run=run_later("bench.plotting"))

@@ -3,6 +3,8 @@
 from pathlib import Path
 from textwrap import dedent
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import Subcommands, run_later
 
 
@@ -31,5 +33,5 @@ def add_bundle(subcommands: Subcommands) -> None:
         help="include this extra of lmwire, such as vision, aac, http or chat; repeatable (always: worker on macOS, "
         "cpu on Linux unless cuda is named)",
     )
-    parser.add_argument("--check", action="store_true", help="compare a folder with its manifest instead")
+    parser.add_argument("--check", action=Flag, help="compare a folder with its manifest instead")
     parser.set_defaults(run=run_later("bundle"))

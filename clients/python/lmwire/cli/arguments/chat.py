@@ -5,6 +5,8 @@ import shlex
 from textwrap import dedent
 from typing import Final
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import ArgumentGroup, Subcommands, image_file, json_file, run_later
 
 BUILT_IN: Final = "builtin:tiny"
@@ -62,9 +64,7 @@ def _add_load_options(group: ArgumentGroup) -> None:
     )
     group.add_argument("--context-len", type=int, metavar="N", help="context length, in tokens (default: the model's)")
     group.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
-    group.add_argument(
-        "--force", action="store_true", default=None, help="load a model that does not seem to fit into memory"
-    )
+    group.add_argument("--force", action=Flag, default=None, help="load a model that does not seem to fit into memory")
     group.add_argument(
         "--generation-config",
         type=_uses_model_defaults,

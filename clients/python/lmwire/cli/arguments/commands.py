@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from ..option_sources import ConfigFile, InvalidConfigFile
-from .parser import Parser
+from ..option_sources import ConfigFile, InvalidConfigFile, SourcedParser
 
 HOST_COMMANDS: Final = frozenset({"worker", "mock"})
 """Commands that a host starts. They have no table: a host must get the worker that it asks for."""
@@ -26,7 +25,7 @@ def walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
         yield from walk(each)
 
 
-def find_command(parser: Parser, argv: Sequence[str]) -> tuple[Parser, Sequence[str]]:
+def find_command(parser: SourcedParser, argv: Sequence[str]) -> tuple[SourcedParser, Sequence[str]]:
     """Return the parser of the command that a command line names, and the arguments after the command's name.
 
     argparse itself would let the parser above parse first, and that one knows no variables.
@@ -38,7 +37,7 @@ def find_command(parser: Parser, argv: Sequence[str]) -> tuple[Parser, Sequence[
     action = _subcommands(parser)
     if action is None or not argv or argv[0] not in subcommands_of(parser):
         return parser, argv
-    below = cast(Parser, subcommands_of(parser)[argv[0]])
+    below = cast(SourcedParser, subcommands_of(parser)[argv[0]])
     if action.dest != argparse.SUPPRESS:
         below.set_defaults(**{action.dest: argv[0]})
     return find_command(below, argv[1:])

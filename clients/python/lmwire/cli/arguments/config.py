@@ -2,6 +2,8 @@
 
 from textwrap import dedent
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import Subcommands, run_later
 
 
@@ -24,7 +26,7 @@ def add_config(subcommands: Subcommands) -> None:
         epilog="examples:\n  lmwire config show\n  lmwire config show serve\n  lmwire config show bench pipe --json",
     )
     show.add_argument("command", nargs="*", metavar="COMMAND", help="the command (default: all)")
-    show.add_argument("--json", action="store_true", help="print JSON instead of TOML")
+    show.add_argument("--json", action=Flag, help="print JSON instead of TOML")
     show.set_defaults(run=run_later("config"))
     path = actions.add_parser("path", help="print the path of the config file", description="Print the path.")
     path.set_defaults(run=run_later("config"))

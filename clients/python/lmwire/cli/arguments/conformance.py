@@ -3,7 +3,8 @@
 from pathlib import Path
 from textwrap import dedent
 
-from .parser import Parser, Subcommands, run_later
+from ..option_sources import SourcedParser
+from .parser import Subcommands, run_later
 
 
 def add_conformance(subcommands: Subcommands) -> None:
@@ -32,7 +33,7 @@ def add_conformance(subcommands: Subcommands) -> None:
     _add_kit_options(host, "the command that runs the driver", seconds=10.0)
 
 
-def _add_kit_options(parser: Parser, program: str, *, seconds: float) -> None:
+def _add_kit_options(parser: SourcedParser, program: str, *, seconds: float) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="run this rule or case; repeatable")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="known failures, one a line, as `name: reason`")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML to this file")

@@ -1,5 +1,7 @@
 """Arguments of `lmwire pull`, which downloads a model, and of `lmwire rm`, which removes one."""
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import Subcommands, run_later
 
 
@@ -26,5 +28,5 @@ def add_rm(subcommands: Subcommands) -> None:
         "asks first. A model that a running worker has loaded stays.",
     )
     parser.add_argument("model", metavar="MODEL", help="a hub id (owner/name) or an alias, as in lmwire models")
-    parser.add_argument("--yes", action="store_true", help="remove it without a question")
+    parser.add_argument("--yes", action=Flag, help="remove it without a question")
     parser.set_defaults(run=run_later("rm"))

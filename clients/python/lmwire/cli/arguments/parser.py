@@ -7,27 +7,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
-from ..errors import USAGE
 from ..option_sources import SourcedParser
 
 # argparse has no public names for these types.
 ArgumentGroup: TypeAlias = "argparse._ArgumentGroup"  # pyright: ignore[reportPrivateUsage]
-Subcommands: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage]
+Subcommands: TypeAlias = "argparse._SubParsersAction[SourcedParser]"  # pyright: ignore[reportPrivateUsage]
 
 
 _VERSION_HELP: Final = "show the version and exit"
-
-
-class Parser(SourcedParser):
-    """A parser that keeps the line breaks of its help and exits as sysexits.h says on wrong usage."""
-
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message to stderr, and exit."""
-        self.exit(USAGE, f"{self.prog}: {self.add_sources(message)}\nSee {self.prog} --help\n")
 
 
 class ShowVersion(argparse.Action):

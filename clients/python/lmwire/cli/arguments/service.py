@@ -2,6 +2,8 @@
 
 from textwrap import dedent
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import Subcommands, run_later
 
 
@@ -22,7 +24,7 @@ def add_service(subcommands: Subcommands) -> None:
         description="Write the service's file, and start the service. One that is installed is replaced.",
         epilog="example:\n  lmwire service install -- --port 8081 mlx-community/Qwen3-0.6B-4bit",
     )
-    install.add_argument("--dry-run", action="store_true", help="print the file and its path, and change nothing")
+    install.add_argument("--dry-run", action=Flag, help="print the file and its path, and change nothing")
     remove = actions.add_parser(
         "remove", help="stop and remove the service", description="Stop and remove the service."
     )

@@ -1,5 +1,7 @@
 """Arguments of `lmwire ps` and `lmwire doctor`, which look at this machine."""
 
+from lmwire_worker.command_line.flag import Flag
+
 from .parser import Subcommands, run_later
 
 
@@ -10,7 +12,7 @@ def add_ps(subcommands: Subcommands) -> None:
         help="list the servers and workers that run",
         description="List the running servers and workers of this user, with their models, memory and requests.",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action=Flag, help="print JSON instead of a table")
     parser.add_argument(
         "--api-key", metavar="KEY", help="the API key of the servers that want one, to ask for their requests"
     )
@@ -25,6 +27,6 @@ def add_doctor(subcommands: Subcommands) -> None:
         description="Check Python, the packages, the device, the memory, the disk, the hub and the settings. Each "
         "finding is ok, warn or fail, with the way to mend it. The exit code is 1 if one is fail.",
     )
-    parser.add_argument("--offline", action="store_true", help="do not ask the hub whether it can be reached")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--offline", action=Flag, help="do not ask the hub whether it can be reached")
+    parser.add_argument("--json", action=Flag, help="print JSON instead of text")
     parser.set_defaults(run=run_later("doctor"))

@@ -10,43 +10,27 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn
+
+from lmwire_worker.command_line.parser import ArgumentParser
+from lmwire_worker.command_line.similar_names import suggestion
 
 from .config_file import ConfigFile, InvalidConfigFile
 from .setting import Setting, WrongType, key_of, name_of
-from .similar import suggestion
 
 NO_CONFIG: Final = ConfigFile(Path(), {})
 SECRETS: Final = frozenset({"api-key"})
 """Keys whose values other users must not see."""
 
 
-class SourcedParser(argparse.ArgumentParser):
-    """An argparse parser of one command, such as `lmwire bench pipe`, with further sources of its options."""
+class SourcedParser(ArgumentParser):
+    """A parser of one command, such as `lmwire bench pipe`, with further sources of its options."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.shared_variables: dict[argparse.Action, str] = {}
         """Variables that several commands read, such as LMWIRE_MODEL. A command's own variable wins."""
         self._used: dict[argparse.Action, Setting] = {}
-
-    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """Parse as argparse does, but refuse unknown arguments here: a parser above knows no similar options."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            options = (word.partition("=")[0] for word in unknown if word.startswith("-"))
-            hints = (suggestion(option, self._option_string_actions) for option in options)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, hints), '')}")
-        return parsed, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            choices = [str(choice) for choice in cast("Sequence[object]", action.choices)]
-            raise argparse.ArgumentError(action, f"{error.message}{suggestion(str(value), choices)}") from None
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -157,8 +141,11 @@ class SourcedParser(argparse.ArgumentParser):
             warnings.append(f"other users can read the API key in {config.path}: chmod 600 {config.path}")
         return warnings
 
-    def add_sources(self, message: str) -> str:
-        """Return an error message with the sources of the options in it."""
+    def error(self, message: str) -> NoReturn:
+        """Print the message to stderr, with the sources of the options in it, and exit."""
+        super().error(self._add_sources(message))
+
+    def _add_sources(self, message: str) -> str:
         notes = [
             f"{name_of(action)} is set by {setting.origin}"
             for action, setting in self._used.items()

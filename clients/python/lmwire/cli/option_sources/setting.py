@@ -5,6 +5,8 @@ import shlex
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
+from lmwire_worker.command_line.flag import Flag
+
 _TRUE: Final = frozenset({"1", "true", "yes", "on", "t", "y"})
 _FALSE: Final = frozenset({"0", "false", "no", "off", "f", "n"})
 _APPEND: Final[type[argparse.Action]] = argparse._AppendAction  # pyright: ignore[reportPrivateUsage]
@@ -52,7 +54,8 @@ class Setting(NamedTuple):
         from_text = self.source == "environment"
         option = name_of(action)
         if action.nargs == 0:
-            return _flag(action, _read_flag(self.value) if from_text else _check_flag(self.value))
+            is_on = _read_flag(self.value) if from_text else _check_flag(self.value)
+            return [cast("Flag", action).word(on=is_on)]
         if is_list(action):
             values = _split(self.value) if from_text else _check_list(action, self.value)
         else:
@@ -62,6 +65,8 @@ class Setting(NamedTuple):
 
 def name_of(action: argparse.Action) -> str:
     """Return the name of an argument as error messages have it."""
+    if isinstance(action, Flag):
+        return action.name
     return action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
 
 
@@ -73,12 +78,6 @@ def key_of(action: argparse.Action) -> str:
 def is_list(action: argparse.Action) -> bool:
     """Return whether an option or positional argument takes several values."""
     return isinstance(action, _APPEND) or action.nargs in ("*", "+")
-
-
-def _flag(action: argparse.Action, value: bool) -> list[str]:
-    if isinstance(action, argparse.BooleanOptionalAction):
-        return [next(name for name in action.option_strings if name.startswith("--no-") != value)]
-    return [name_of(action)] if value else []
 
 
 def _read_flag(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Names that resemble a misspelt one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 
 def suggestion(name: str, known: Collection[str], mark: str = "", cutoff: float = 0.6) -> str:
@@ -16,3 +16,15 @@ def suggestion(name: str, known: Collection[str], mark: str = "", cutoff: float 
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"; did you mean {mark}{near[0]}?" if near else ""
+
+
+def unrecognized(arguments: Sequence[str], known: Collection[str]) -> str:
+    """Return the error message for arguments that a command does not have.
+
+    Args:
+        arguments: The words of the command line.
+        known: The options of the command.
+    """
+    options = (word.partition("=")[0] for word in arguments if word.startswith("-"))
+    hints = (suggestion(option, known) for option in options)
+    return f"unrecognized arguments: {' '.join(arguments)}{next(filter(None, hints), '')}"
