@@ -84,14 +84,22 @@ lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
 	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
 	$(BIN)/lmwire conformance host --timeout 20 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
+# The AI SDK needs Node 22. Where `node` is older, its provider runs with the Node that the tests of clients install.
 node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Electron app and the VS Code extension, where npm is installed
-	@if ! command -v npm >/dev/null; then \
+	@if ! npm=$$(command -v npm); then \
 		echo "npm is not installed, so clients/node is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
 	for package in clients/node clients/node-ai-sdk examples/electron examples/vscode; do \
-		(cd $$package; npm ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
-		(set -ex; cd $$package; npm run --silent lint; npm test --silent) || exit 1; \
+		path=$$PATH; \
+		if [ $$package = clients/node-ai-sdk ] && [ "$$(node -p 'parseInt(process.versions.node)')" -lt 22 ]; then \
+			newer=$$(PYTHONPATH=tests $(BIN)/python -m support.clients.installation) || { \
+				echo "$$package needs Node 22, so it is not tested"; [ "$$CI" != true ] || exit 1; continue; \
+			}; \
+			path=$$newer:$$PATH; \
+		fi; \
+		(cd $$package; PATH=$$path "$$npm" ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
+		(set -ex; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent) || exit 1; \
 	done; \
 	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
 

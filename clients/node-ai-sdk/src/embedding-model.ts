@@ -1,35 +1,27 @@
-import type { EmbeddingModelV3, EmbeddingModelV3CallOptions, EmbeddingModelV3Result } from "@ai-sdk/provider";
-import { toCallError } from "./call-error.js";
-import type { WorkerOf } from "./provider.js";
+import type { EmbeddingModelV4, EmbeddingModelV4CallOptions, EmbeddingModelV4Result } from "@ai-sdk/provider";
+import type { Ask } from "./provider.js";
+import { headerWarnings } from "./warnings.js";
 
 /** A model that turns texts into vectors. */
-export class LmwireEmbeddingModel implements EmbeddingModelV3 {
-  readonly specificationVersion = "v3";
+export class LmwireEmbeddingModel implements EmbeddingModelV4 {
+  readonly specificationVersion = "v4";
   readonly provider = "lmwire";
   /** The protocol's limit of one `embed`. */
   readonly maxEmbeddingsPerCall = 2048;
   readonly supportsParallelCalls = true;
   readonly modelId: string;
-  readonly #worker: WorkerOf;
+  readonly #ask: Ask;
 
-  constructor(modelId: string, worker: WorkerOf) {
+  constructor(modelId: string, ask: Ask) {
     this.modelId = modelId;
-    this.#worker = worker;
+    this.#ask = ask;
   }
 
-  async doEmbed({
-    values,
-    abortSignal,
-    providerOptions,
-  }: EmbeddingModelV3CallOptions): Promise<EmbeddingModelV3Result> {
-    try {
-      const worker = await this.#worker();
-      const options = abortSignal ? { signal: abortSignal } : {};
-      const { vectors, usage } = await worker.embed(values, providerOptions?.lmwire ?? {}, options);
-      const embeddings = vectors.map((vector) => Array.from(vector));
-      return { embeddings, usage: { tokens: usage.prompt_tokens }, warnings: [] };
-    } catch (error) {
-      throw toCallError(error);
-    }
+  async doEmbed(options: EmbeddingModelV4CallOptions): Promise<EmbeddingModelV4Result> {
+    const { values, dimensions, providerOptions } = options;
+    const fields = { ...(dimensions !== undefined && { dimensions }), ...providerOptions?.lmwire };
+    const { vectors, usage } = await this.#ask(options, (worker, limits) => worker.embed(values, fields, limits));
+    const embeddings = vectors.map((vector) => Array.from(vector));
+    return { embeddings, usage: { tokens: usage.prompt_tokens }, warnings: headerWarnings(options.headers) };
   }
 }

@@ -1,135 +1,97 @@
 import { ReadableStream } from "node:stream/web";
 import type {
-  LanguageModelV3,
-  LanguageModelV3CallOptions,
-  LanguageModelV3Content,
-  LanguageModelV3FinishReason,
-  LanguageModelV3GenerateResult,
-  LanguageModelV3StreamPart,
-  LanguageModelV3StreamResult,
-  LanguageModelV3ToolChoice,
-  LanguageModelV3Usage,
-  SharedV3Warning,
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  LanguageModelV4StreamResult,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
-import type { Answer, AnswerStream, ChatFields } from "lmwire";
+import type { Answer, AnswerStream } from "lmwire";
 import { toCallError } from "./call-error.js";
-import { toMessages } from "./prompt.js";
-import type { WorkerOf } from "./provider.js";
+import { toChatFields } from "./chat-fields.js";
+import { hasMedia, toMessages } from "./messages.js";
+import type { Ask } from "./provider.js";
 import { StreamParts } from "./stream-parts.js";
 
+/** The AI SDK's word for each reason why an answer ended. An interrupted answer may be incomplete. */
+const FINISH_REASONS: Partial<Record<string, LanguageModelV4FinishReason["unified"]>> = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool-calls",
+  cancelled: "interrupted",
+  timeout: "interrupted",
+  capacity: "interrupted",
+};
+
 /** A model that answers conversations. */
-export class LmwireLanguageModel implements LanguageModelV3 {
-  readonly specificationVersion = "v3";
+export class LmwireLanguageModel implements LanguageModelV4 {
+  readonly specificationVersion = "v4";
   readonly provider = "lmwire";
   /** None: the AI SDK downloads the files of addresses, since workers open no connections by default. */
   readonly supportedUrls = {};
   readonly modelId: string;
-  readonly #worker: WorkerOf;
+  readonly #ask: Ask;
 
-  constructor(modelId: string, worker: WorkerOf) {
+  constructor(modelId: string, ask: Ask) {
     this.modelId = modelId;
-    this.#worker = worker;
+    this.#ask = ask;
   }
 
-  async doGenerate(options: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
-    const { stream, warnings } = await this.#chat(options);
-    try {
-      const answer = await stream.result();
-      return {
-        content: toContent(answer),
-        finishReason: toFinishReason(answer),
-        usage: toUsage(answer),
-        response: { modelId: this.modelId, timestamp: new Date() },
-        warnings,
-      };
-    } catch (error) {
-      throw toCallError(error);
-    }
+  async doGenerate(options: LanguageModelV4CallOptions): Promise<LanguageModelV4GenerateResult> {
+    const { warnings, response, start } = this.#prepare(options);
+    const answer = await start((stream) => stream.result());
+    return { content: toContent(answer), ...toEnd(answer), response, warnings };
   }
 
-  async doStream(options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
-    const { stream, warnings } = await this.#chat(options);
-    const events = stream[Symbol.asyncIterator]();
+  async doStream(options: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> {
+    const { warnings, response, start } = this.#prepare(options);
     // A refusal comes before the first event. As an error of this call, it can be tried again.
-    const first = await events.next().catch((error) => {
-      throw toCallError(error);
+    const { stream, events, first } = await start(async (stream) => {
+      const events = stream[Symbol.asyncIterator]();
+      return { stream, events, first: await events.next() };
     });
     const parts = new StreamParts();
-    const metadata = { type: "response-metadata" as const, modelId: this.modelId, timestamp: new Date() };
-    async function* generate(): AsyncGenerator<LanguageModelV3StreamPart> {
+    async function* generate(): AsyncGenerator<LanguageModelV4StreamPart> {
       yield { type: "stream-start", warnings };
-      yield metadata;
+      yield { type: "response-metadata", ...response };
       try {
-        for (let next = first; !next.done; next = await events.next()) yield* parts.add(next.value);
+        for (let next = first; !next.done; next = await events.next()) {
+          if (options.includeRawChunks) yield { type: "raw", rawValue: next.value };
+          yield* parts.add(next.value);
+        }
         const answer = await stream.result();
+        if (options.includeRawChunks) yield { type: "raw", rawValue: answer.done };
         yield* parts.end();
-        yield { type: "finish", finishReason: toFinishReason(answer), usage: toUsage(answer) };
+        yield { type: "finish", ...toEnd(answer) };
       } catch (error) {
         yield { type: "error", error: toCallError(error) };
       } finally {
         await events.return(undefined);
       }
     }
-    return { stream: ReadableStream.from(generate()) as LanguageModelV3StreamResult["stream"] };
+    return { stream: ReadableStream.from(generate()) as LanguageModelV4StreamResult["stream"] };
   }
 
-  async #chat(options: LanguageModelV3CallOptions): Promise<{ stream: AnswerStream; warnings: SharedV3Warning[] }> {
-    const { fields, warnings } = toFields(options);
-    const messages = toMessages(options.prompt);
-    try {
-      const worker = await this.#worker();
-      return {
-        stream: worker.chat(messages, fields, options.abortSignal ? { signal: options.abortSignal } : {}),
-        warnings,
-      };
-    } catch (error) {
-      throw toCallError(error);
-    }
+  #prepare(options: LanguageModelV4CallOptions) {
+    const { messages, warnings: omissions } = toMessages(options.prompt);
+    const { fields, warnings } = toChatFields(options);
+    // Otherwise a model that does not see would answer without the image.
+    if (messages.some(hasMedia)) fields.strict_media ??= true;
+    return {
+      warnings: [...warnings, ...omissions],
+      response: { modelId: this.modelId, timestamp: new Date() },
+      start: <T>(read: (stream: AnswerStream) => Promise<T>) =>
+        this.#ask(options, (worker, limits) => read(worker.chat(messages, fields, limits))),
+    };
   }
 }
 
-/** Return the settings of a call as fields of the protocol. `providerOptions.lmwire` has further fields. */
-function toFields(options: LanguageModelV3CallOptions): { fields: ChatFields; warnings: SharedV3Warning[] } {
-  const { responseFormat: format } = options;
-  const tools = options.tools ?? [];
-  const functions = tools.filter((tool) => tool.type === "function");
-  const given = {
-    max_tokens: options.maxOutputTokens,
-    temperature: options.temperature,
-    top_p: options.topP,
-    top_k: options.topK,
-    presence_penalty: options.presencePenalty,
-    frequency_penalty: options.frequencyPenalty,
-    seed: options.seed,
-    stop: options.stopSequences?.length ? options.stopSequences : undefined,
-    format: format?.type === "json" ? toFormat(format.schema) : undefined,
-    tools: functions.length ? functions.map(toTool) : undefined,
-    tool_choice: functions.length && options.toolChoice ? toToolChoice(options.toolChoice) : undefined,
-    ...options.providerOptions?.lmwire,
-  };
-  const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const warnings = tools.flatMap((tool): SharedV3Warning[] =>
-    tool.type === "provider" ? [{ type: "unsupported", feature: `the tool ${tool.id}` }] : [],
-  );
-  return { fields: fields as ChatFields, warnings };
-}
-
-function toFormat(schema: unknown): ChatFields["format"] {
-  return schema === undefined
-    ? { type: "json_object" }
-    : { type: "json_schema", schema: schema as Record<string, unknown> };
-}
-
-function toTool(tool: { name: string; description?: string; inputSchema: unknown; strict?: boolean }) {
-  const { name, description, inputSchema: parameters, strict } = tool;
-  return { function: { name, parameters, ...(description && { description }), ...(strict && { strict }) } };
-}
-
-function toToolChoice(choice: LanguageModelV3ToolChoice): "auto" | "none" | "required" | { name: string } {
-  return choice.type === "tool" ? { name: choice.toolName } : choice.type;
-}
-
-function toContent(answer: Answer): LanguageModelV3Content[] {
+function toContent(answer: Answer): LanguageModelV4Content[] {
   return [
     ...(answer.reasoning ? [{ type: "reasoning" as const, text: answer.reasoning }] : []),
     ...(answer.text ? [{ type: "text" as const, text: answer.text }] : []),
@@ -142,20 +104,33 @@ function toContent(answer: Answer): LanguageModelV3Content[] {
   ];
 }
 
-function toFinishReason({ finish_reason: raw }: Answer): LanguageModelV3FinishReason {
-  const unified = ({ stop: "stop", length: "length", tool_calls: "tool-calls" } as const)[raw as "stop"] ?? "other";
-  return { unified, raw };
-}
-
-function toUsage({ usage }: Answer): LanguageModelV3Usage {
+/** Return what is known at the end of an answer. */
+function toEnd({ done, logprobs }: Answer): {
+  finishReason: LanguageModelV4FinishReason;
+  usage: LanguageModelV4Usage;
+  providerMetadata: SharedV4ProviderMetadata;
+} {
+  const { finish_reason: raw, usage, seed, timings, stop } = done;
   const reasoning = usage.reasoning_tokens ?? 0;
   return {
-    inputTokens: {
-      total: usage.prompt_tokens,
-      noCache: usage.prompt_tokens - usage.cached_tokens,
-      cacheRead: usage.cached_tokens,
-      cacheWrite: undefined,
+    finishReason: { unified: FINISH_REASONS[raw] ?? "other", raw },
+    usage: {
+      inputTokens: {
+        total: usage.prompt_tokens,
+        noCache: usage.prompt_tokens - usage.cached_tokens,
+        cacheRead: usage.cached_tokens,
+        cacheWrite: undefined,
+      },
+      outputTokens: { total: usage.completion_tokens, text: usage.completion_tokens - reasoning, reasoning },
+      raw: { ...usage },
     },
-    outputTokens: { total: usage.completion_tokens, text: usage.completion_tokens - reasoning, reasoning },
+    providerMetadata: {
+      lmwire: {
+        seed,
+        timings: { ...timings },
+        ...(stop !== undefined && { stop }),
+        ...(logprobs.length && { logprobs: logprobs as unknown as JSONObject[] }),
+      },
+    },
   };
 }

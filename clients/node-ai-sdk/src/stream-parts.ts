@@ -1,4 +1,4 @@
-import type { LanguageModelV3StreamPart } from "@ai-sdk/provider";
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { AnswerEvent, TokenEvent, ToolCallEvent } from "lmwire";
 
 type BlockKind = "text" | "reasoning";
@@ -10,18 +10,19 @@ export class StreamParts {
   readonly #calls = new Map<number, { id: string; name: string; input: string }>();
 
   /** Yield the parts of an event. */
-  *add(event: AnswerEvent): Generator<LanguageModelV3StreamPart> {
+  *add(event: AnswerEvent): Generator<LanguageModelV4StreamPart> {
     if (event.event === "token" && event.token) yield* this.#addText(event);
     else if (event.event === "tool_call") yield* this.#addCall(event);
+    else if (event.event === "progress") yield { type: "ping" }; // a long prompt must not look like a dead stream
   }
 
   /** Yield the end of the open block. */
-  *end(): Generator<LanguageModelV3StreamPart> {
+  *end(): Generator<LanguageModelV4StreamPart> {
     if (this.#block) yield { type: `${this.#block.kind}-end`, id: this.#block.id };
     this.#block = undefined;
   }
 
-  *#addText({ token, channel = "content" }: TokenEvent): Generator<LanguageModelV3StreamPart> {
+  *#addText({ token, channel = "content" }: TokenEvent): Generator<LanguageModelV4StreamPart> {
     const kind: BlockKind = channel === "reasoning" ? "reasoning" : "text";
     if (this.#block?.kind !== kind) {
       yield* this.end();
@@ -31,7 +32,7 @@ export class StreamParts {
     yield { type: `${kind}-delta`, id: this.#block.id, delta: token };
   }
 
-  *#addCall(event: ToolCallEvent): Generator<LanguageModelV3StreamPart> {
+  *#addCall(event: ToolCallEvent): Generator<LanguageModelV4StreamPart> {
     let call = this.#calls.get(event.index);
     if (!call) {
       yield* this.end();

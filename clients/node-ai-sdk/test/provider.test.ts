@@ -1,36 +1,23 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { embedMany, generateObject, generateText, stepCountIs, streamText, tool } from "ai";
+import { after, test } from "node:test";
+import { APICallError, type LanguageModelV4Prompt, type LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { embedMany, generateObject, generateText, isStepCount, Output, streamText, tool } from "ai";
 import { z } from "zod";
-import { createLmwire, type LmwireProvider } from "../src/index.js";
+import { provide, script } from "./workers.js";
 
-const IN_VENV = fileURLToPath(new URL("../../../../.venv/bin/lmwire", import.meta.url));
-const LMWIRE = existsSync(IN_VENV) ? IN_VENV : "lmwire";
-const TINY = "builtin:tiny";
+const tiny = provide({ after }, "worker")("builtin:tiny");
+const PROMPT: LanguageModelV4Prompt = [{ role: "user", content: [{ type: "text", text: "a b c" }] }];
 
-/** Return a provider whose workers end with the test. */
-function provide(test: TestContext, ...args: string[]): LmwireProvider {
-  const lmwire = createLmwire({ start: { command: [LMWIRE, ...args] } });
-  test.after(() => lmwire.close());
-  return lmwire;
-}
+test("the provider has version 4 of the specification, and makes no images", (t) => {
+  const lmwire = provide(t, "mock");
+  const models = [lmwire("m"), lmwire.embeddingModel("m"), lmwire.transcriptionModel("m"), lmwire.speechModel("m")];
+  for (const part of [lmwire, ...models]) assert.equal(part.specificationVersion, "v4");
+  assert.throws(() => lmwire.imageModel("m"), { name: "AI_NoSuchModelError", message: /another provider/ });
+});
 
-/** Return a provider of mocks that follow rules. */
-function script(test: TestContext, ...rules: object[]): LmwireProvider {
-  const folder = mkdtempSync(join(tmpdir(), "lmwire-ai-"));
-  test.after(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, "scenario.json");
-  writeFileSync(file, JSON.stringify({ rules }));
-  return provide(test, "mock", "--scenario", file);
-}
-
-test("generateText answers, and counts tokens", async (t) => {
+test("generateText answers, and counts tokens", async () => {
   const { text, usage, finishReason } = await generateText({
-    model: provide(t, "worker")(TINY),
+    model: tiny,
     prompt: "Who are you?",
   });
   assert(text);
@@ -49,11 +36,58 @@ test("streamText streams text, and reasoning apart from it", async (t) => {
   assert((await result.usage).outputTokens);
 });
 
-test("generateObject follows a schema", async (t) => {
+test("generateObject, Output.object and a required tool follow a schema", async () => {
   const schema = z.object({ born: z.number().int() });
-  const model = provide(t, "worker")(TINY);
-  const { object } = await generateObject({ model, schema, prompt: "Ada was born in 1815.", maxOutputTokens: 200 });
+  const call = { model: tiny, prompt: "Ada was born in 1815.", maxOutputTokens: 200 };
+  const { object } = await generateObject({ ...call, schema });
   assert.equal(typeof object.born, "number");
+  const streamed = streamText({ ...call, output: Output.object({ schema }) });
+  assert.equal(typeof (await streamed.output).born, "number");
+  const store = tool({ description: "Store a year.", inputSchema: schema });
+  const { toolCalls } = await generateText({ ...call, tools: { store }, toolChoice: "required" });
+  assert(toolCalls[0] && !toolCalls[0].dynamic);
+  assert.equal(typeof toolCalls[0].input.born, "number");
+});
+
+test("usage tells cached and reasoning tokens apart", async (t) => {
+  const model = provide(t, "mock")("mock");
+  await generateText({ model, prompt: "a b c" });
+  const { usage } = await generateText({ model, prompt: "a b c", reasoning: "high" });
+  const { inputTokens, inputTokenDetails, outputTokens, outputTokenDetails } = usage;
+  assert.deepEqual([inputTokens, outputTokens], [3, 6]);
+  assert.deepEqual([inputTokenDetails.noCacheTokens, inputTokenDetails.cacheReadTokens], [1, 2]);
+  assert.deepEqual([outputTokenDetails.textTokens, outputTokenDetails.reasoningTokens], [3, 3]);
+  assert.equal(usage.raw?.prompt_tokens, 3);
+});
+
+test("the seed, the times and log-probabilities are metadata of the provider", async (t) => {
+  const providerOptions = { lmwire: { logprobs: true } };
+  const result = streamText({ model: provide(t, "mock")("mock"), prompt: "one", seed: 5, providerOptions });
+  const { response, providerMetadata } = await result.finalStep;
+  assert.equal(response.modelId, "mock");
+  assert.equal(providerMetadata?.lmwire?.seed, 5);
+  assert(providerMetadata.lmwire.timings);
+  assert(Array.isArray(providerMetadata.lmwire.logprobs) && providerMetadata.lmwire.logprobs.length === 1);
+});
+
+for (const [raw, reply] of [
+  ["timeout", { text: "half", then: "wait" }],
+  ["capacity", { text: "half", finish_reason: "capacity" }],
+] as const) {
+  test(`an answer that ends with ${raw} is interrupted, and keeps its text`, async (t) => {
+    const providerOptions = { lmwire: { timeout_ms: raw === "timeout" ? 1000 : 60_000 } };
+    const model = script(t, { reply })("mock");
+    const { text, finishReason, rawFinishReason } = await generateText({ model, prompt: "?", providerOptions });
+    assert.deepEqual([text, finishReason, rawFinishReason], ["half", "interrupted", raw]);
+  });
+}
+
+test("raw chunks are the worker's events", async (t) => {
+  const { stream } = await provide(t, "mock")("mock").doStream({ prompt: PROMPT, includeRawChunks: true });
+  const parts = (await Array.fromAsync(stream)) as LanguageModelV4StreamPart[];
+  const raw = parts.flatMap((part) => (part.type === "raw" ? [part.rawValue as { event: string }] : []));
+  assert.deepEqual([...new Set(raw.map(({ event }) => event))], ["progress", "token", "done"]);
+  assert(parts.some(({ type }) => type === "ping")); // of the progress
 });
 
 for (const isStreamed of [false, true]) {
@@ -71,7 +105,7 @@ for (const isStreamed of [false, true]) {
       inputSchema: z.object({ city: z.string() }),
       execute: async ({ city }) => `${city}: 9 degrees`,
     });
-    const call = { model: lmwire("mock"), tools: { weather }, stopWhen: stepCountIs(3), prompt: "Is it cold in Oslo?" };
+    const call = { model: lmwire("mock"), tools: { weather }, stopWhen: isStepCount(3), prompt: "Is it cold in Oslo?" };
     const result = isStreamed ? streamText(call) : await generateText(call);
     assert.equal(await result.text, "Cold.");
     assert.equal((await result.steps)[0]?.toolResults[0]?.output, "Oslo: 9 degrees");
@@ -89,14 +123,20 @@ test("a call that is not whole does not run, and its text is content", async (t)
   assert.deepEqual(await result.toolCalls, []);
 });
 
-test("an image is a part of its message", async (t) => {
-  const lmwire = provide(t, "mock");
+test("an image is a part of its message, and a model that does not see refuses it", async (t) => {
+  const model = provide(t, "mock")("mock");
+  const data = new Uint8Array([0x89, 0x50, 0x4e, 0x47]);
   const content = [
     { type: "text" as const, text: "What is it?" },
-    { type: "image" as const, image: new Uint8Array([0x89, 0x50, 0x4e, 0x47]) },
+    { type: "file" as const, mediaType: "image", data },
   ];
-  const { text } = await generateText({ model: lmwire("mock"), messages: [{ role: "user", content }] });
-  assert.match(text, /What is it\?/);
+  const call = { model, messages: [{ role: "user" as const, content }] };
+  await assert.rejects(generateText(call), {
+    name: "AI_UnsupportedFunctionalityError",
+    message: /content\[1\]: this model takes no images/,
+  });
+  const { text } = await generateText({ ...call, providerOptions: { lmwire: { strict_media: false } } });
+  assert.equal(text, "What is it?\n[1 image was attached]");
 });
 
 test("an abort cancels the request", async (t) => {
@@ -104,11 +144,19 @@ test("an abort cancels the request", async (t) => {
   const controller = new AbortController();
   const result = streamText({ model: lmwire("mock"), prompt: "?", abortSignal: controller.signal });
   let isAborted = false;
-  for await (const part of result.fullStream) {
+  for await (const part of result.stream) {
     if (part.type === "text-delta") controller.abort();
     isAborted ||= part.type === "abort";
   }
   assert(isAborted);
+});
+
+test("an abort ends the wait for a model that loads", async (t) => {
+  const lmwire = script(t, { match: { cmd: "load" }, reply: { then: "wait" } });
+  const controller = new AbortController();
+  const answer = generateText({ model: lmwire("mock"), prompt: "?", abortSignal: controller.signal });
+  setImmediate(() => controller.abort());
+  await assert.rejects(answer, { name: "AbortError" });
 });
 
 test("a refusal is tried again only if that can help", async (t) => {
@@ -126,12 +174,23 @@ test("further fields of the protocol come by providerOptions", async (t) => {
   assert.equal(text, "no thoughts");
 });
 
-test("texts become vectors", async (t) => {
+test("texts become vectors, of as many dimensions as asked for", async (t) => {
   const model = provide(t, "mock").embeddingModel("mock");
-  const { embeddings, usage } = await embedMany({ model, values: ["sea", "ocean"] });
-  assert.equal(embeddings.length, 2);
+  const { embeddings, usage } = await embedMany({ model, values: ["sea", "ocean"], dimensions: 3 });
+  assert.deepEqual(
+    embeddings.map((vector) => vector.length),
+    [3, 3],
+  );
   assert.notDeepEqual(embeddings[0], embeddings[1]);
   assert(usage.tokens);
+  await assert.rejects(embedMany({ model, values: ["sea"], dimensions: 9 }), /dimensions: .* 8 numbers, not 9/);
+});
+
+test("a worker that dies within an answer ends it with an error that can be tried again", async (t) => {
+  const { stream } = await provide(t, "mock", "--fault", "crash-mid-stream")("mock").doStream({ prompt: PROMPT });
+  const parts = (await Array.fromAsync(stream)) as LanguageModelV4StreamPart[];
+  const last = parts.at(-1);
+  assert(last?.type === "error" && APICallError.isInstance(last.error) && last.error.isRetryable);
 });
 
 test("a worker that died is replaced at the next request", async (t) => {

@@ -116,3 +116,10 @@ def _run(command: Sequence[str | Path], cwd: Path | None = None, env: dict[str, 
 def _last_line(problem: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
     lines = str(problem.stderr or "").strip().splitlines()
     return lines[-1] if lines else str(problem)
+
+
+if __name__ == "__main__":  # for `make node`
+    try:
+        print(node())
+    except (pytest.skip.Exception, pytest.fail.Exception) as problem:
+        sys.exit(str(problem))
