@@ -1,14 +1,9 @@
-"""docs/migrating.md: what its second and third columns name is there, and its examples work."""
+"""docs/migrating.md: what its second and third columns name is there."""
 
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
-
-import pytest
 
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.cli.parser import make_parser
@@ -16,9 +11,7 @@ from lmwire_http.http.openapi import make_document
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
 from lmwire_worker import __main__ as worker
 from lmwire_worker.models.aliases import ALIASES
-from support.http.http_server import served
 from support.process.lmwire_command import REPOSITORY
-from support.process.worker_process import SECONDS
 from support.protocol.foreign_names import without_foreign_names
 
 PAGE = (REPOSITORY / "docs/migrating.md").read_text(encoding="utf-8")
@@ -26,7 +19,6 @@ SYSTEMS = ("MLXServer", "mlx-knife", "proxy-inference-engine", "go-mlx", "tabbyA
 SECTIONS = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n)+)", PAGE, flags=re.MULTILINE))
 OWN_CODE = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", without_foreign_names(PAGE))
 """The code of lmwire in the page: all but that of the first columns."""
-EXAMPLES = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
 OTHER_VARIABLES = ("LMWIRE_MODEL",)
 OTHER_CODE = {
     *("arg0", "gemma-3-4b-it", "python3"),  # not names of lmwire
@@ -69,36 +61,6 @@ def test_each_environment_variable_sets_an_option() -> None:
     named = {name for code in OWN_CODE for name in re.findall(r"\bLMWIRE_\w*[A-Z]\b", code)}
     assert named <= variables
     assert worker._MODEL == "--model"
-
-
-def test_each_server_starts_with_its_options() -> None:
-    commands = [line for line in EXAMPLES.splitlines() if line.startswith("lmwire serve ")]
-    assert len(commands) == len(SYSTEMS) - 1
-    for command in commands:
-        make_parser().parse_args(shlex.split(command)[2:])
-
-
-def test_each_file_is_in_the_repository() -> None:
-    files = re.findall(r"lmwire/(\S+\.py)", EXAMPLES)
-    assert files == ["worker/bridge.py"]
-    assert all((REPOSITORY / file).is_file() for file in files)
-
-
-@pytest.mark.parametrize("system", ["mlx-knife", "proxy-inference-engine", "tabbyAPI"])
-def test_each_request_is_answered(system: str) -> None:
-    (command,) = re.findall(r"^curl .*", SECTIONS[system].replace("\\\n", ""), flags=re.MULTILINE)
-    words = shlex.split(command)
-    path, body = re.sub(r"http://[^/]+", "", words[1]), words[words.index("-d") + 1]
-    with served("builtin:tiny", "--any-model-name") as server:
-        request = Request(server.url + path, body.encode(), {"content-type": "application/json"})
-        try:
-            with urlopen(request, timeout=SECONDS) as response:
-                answer: Any = json.load(response)
-                assert response.headers[IGNORED_FIELDS_HEADER] is None
-        except HTTPError as error:
-            pytest.fail(error.read().decode())
-    choice = answer["choices"][0]
-    assert (choice["text"] if "text" in choice else choice["message"]["content"]).strip()
 
 
 def strings(value: Any) -> Iterator[str]:

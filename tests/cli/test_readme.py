@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from lmwire import __version__
-from lmwire.cli.arguments import make_parser
 from lmwire.cli.arguments.commands import subcommands_of
 from lmwire.cli.command_tree import complete_parser
 from lmwire_worker.models.aliases import ALIASES
@@ -42,11 +41,6 @@ def test_the_wheel_to_install_is_the_one_that_make_builds() -> None:
 def test_the_named_aliases_exist() -> None:
     (row,) = re.findall(r"^\| an alias \| (.*?) \|", README, flags=re.MULTILINE)
     assert set(re.findall(r"`(.+?)`", row)) <= set(ALIASES)
-
-
-def test_every_command_of_the_shell_examples_exists() -> None:
-    used = re.findall(r"^(?:.*\| )?lmwire ([a-z]+)", "\n".join(blocks("sh", README)), flags=re.MULTILINE)
-    assert {"chat", "launch"} <= set(used) <= set(subcommands_of(make_parser()))
 
 
 def test_every_option_of_the_troubleshooting_exists() -> None:
@@ -117,9 +111,11 @@ def test_the_shell_example_answers_as_shown() -> None:
     ).stdout.splitlines()
     answered = [event for event in map(json.loads, lines) if event["event"] != "progress"]
     shown = [json.loads(line) for line in blocks("json", README)[0].splitlines()]
-    assert [(event["event"], event["id"], set(event)) for event in answered] == [
-        (event["event"], event["id"], set(event)) for event in shown
-    ]
+    assert [event.keys() for event in answered] == [event.keys() for event in shown]
+    for event in answered + shown:
+        for name in ("path", "seed", "timings"):  # those of the one run
+            event.pop(name, None)
+    assert answered == shown
 
 
 def test_the_readme_is_short() -> None:

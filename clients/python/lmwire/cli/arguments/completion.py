@@ -18,7 +18,7 @@ def add_completion(subcommands: Subcommands) -> None:
             examples:
               eval "$(lmwire completion bash)"                    in ~/.bashrc
               lmwire completion zsh > "${fpath[1]}/_lmwire"       once, then start a new shell
-              lmwire completion fish > ~/.config/fish/completions/lmwire.fish
+              mkdir -p ~/.config/fish/completions && lmwire completion fish > ~/.config/fish/completions/lmwire.fish
             """),
     )
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
