@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from hatchling.builders.sdist import SdistBuilder
 
+from support.clients.installation import uvx
 from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
 
@@ -87,9 +88,12 @@ def site_packages(environment: Path) -> Path:
 
 
 def lmwire(environment: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(environment / "bin" / "lmwire"), *arguments]
+    return run([str(environment / "bin" / "lmwire"), *arguments])
+
+
+def run(command: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS * 2, check=False
+        command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS * 2, check=False
     )
 
 
@@ -135,6 +139,18 @@ def test_with_mlx_the_first_chat_answers(environment: Path) -> None:
     result = lmwire(environment, "chat", "-p", "Who are you?")
     assert result.returncode == 0, result.stderr
     assert "tiny model" in result.stdout
+
+
+def test_uvx_runs_the_wheel_and_the_first_chat_answers(wheel: Path) -> None:
+    command, env = uvx(wheel, "" if sys.platform == "darwin" else "[cpu]")
+    try:
+        result = run([*command, "chat", "-p", "Who are you?"], env)
+        assert result.returncode == 0, result.stderr
+        assert "tiny model" in result.stdout
+    finally:
+        # The cache would keep each wheel and its environment.
+        for arguments in (["clean", "lmwire"], ["prune"]):
+            subprocess.run([command[0].removesuffix("x"), "--quiet", "cache", *arguments], env=env, check=True)
 
 
 def test_a_mac_gets_what_its_extras_have() -> None:

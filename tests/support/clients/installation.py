@@ -17,6 +17,7 @@ from support.process.lmwire_command import REPOSITORY
 
 DEFINITIONS: Final = REPOSITORY / "tests/real_clients"
 """Folder with the requirement files and with package.json."""
+LOCK: Final = REPOSITORY / "requirements-dev.txt"
 INSTALLED: Final = REPOSITORY / ".cache/clients"
 INSTALLATION_S: Final = 900
 """Time for one installation on a busy machine."""
@@ -57,6 +58,25 @@ def node_packages() -> Path:
         _run([node() / "node", npm, "install"], cwd=folder, env={**os.environ, "PATH": path})
 
     return install_once("npm", [(DEFINITIONS / name).read_text() for name in _NPM_FILES], install)
+
+
+def uvx(wheel: Path, extras: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command that runs a wheel without an installation, and its environment variables.
+
+    The first use downloads what the wheel needs, in the locked versions. Later ones are offline.
+
+    Args:
+        wheel: The wheel.
+        extras: Its extras in brackets, or nothing.
+    """
+    program = python_environment("uv") / "uvx"
+    run = [str(program), "--constraints", str(LOCK), "--from", f"{wheel}{extras}", "lmwire"]
+
+    def install(folder: Path) -> None:
+        _run([*run, "--version"], env={**os.environ, "UV_CACHE_DIR": str(folder)})
+
+    cache = install_once("uv-cache", [LOCK.read_text(), extras, sys.version], install)
+    return run, {**os.environ, "UV_CACHE_DIR": str(cache), "UV_OFFLINE": "1"}
 
 
 def install_once(name: str, definition: Sequence[str], install: Callable[[Path], None]) -> Path:
