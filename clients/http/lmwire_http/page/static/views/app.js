@@ -12,15 +12,27 @@ import { Transcript } from "./transcript.js";
 const WIDE = "(min-width: 56rem)";
 
 export function App({ state }) {
-  const [hasSidebar, setSidebar] = useState(() => matchMedia(WIDE).matches);
+  const [isWide, setWide] = useState(() => matchMedia(WIDE).matches);
+  const [hasSidebar, setSidebar] = useState(isWide);
   const [hasSettings, setSettings] = useState(false);
-  const closeOnPhone = () => matchMedia(WIDE).matches || setSidebar(false);
+  const isOverlay = hasSidebar && !isWide;
   useEffect(() => startShortcuts(state), [state]);
+  useEffect(() => {
+    const onChange = ({ matches }) => (setWide(matches), setSidebar(matches));
+    const query = matchMedia(WIDE);
+    query.addEventListener("change", onChange);
+    return () => query.removeEventListener("change", onChange);
+  }, []);
+  useEffect(() => {
+    if (!isOverlay) return;
+    document.querySelector(".new-chat").focus();
+    return () => document.querySelector("[data-action=sidebar]").focus();
+  }, [isOverlay]);
   return html`
     <a class="skip" href="#composer" onClick=${focusComposer}>Skip to the message field</a>
     <div class="page ${hasSidebar ? "with-sidebar" : ""}">
-      ${hasSidebar && html`<${Sidebar} state=${state} onOpened=${closeOnPhone} onClose=${() => setSidebar(false)} />`}
-      <div class="column">
+      ${hasSidebar && html`<${Sidebar} state=${state} isOverlay=${isOverlay} onOpened=${() => isWide || setSidebar(false)} onClose=${() => setSidebar(false)} />`}
+      <div class="column" inert=${isOverlay}>
         <${TopBar}
           state=${state}
           hasSidebar=${hasSidebar}

@@ -9,7 +9,7 @@ export const SHORTCUTS = [
 
 export function startShortcuts({ answering, conversations }) {
   const onKeyDown = (event) => {
-    if (document.querySelector("dialog[open], :popover-open")) return;
+    if (document.querySelector("dialog[open], :popover-open, [inert]")) return;
     const { key, target } = event;
     if (key === "Escape") answering.stop();
     else if (key.toLowerCase() === "o" && event.shiftKey && (event.ctrlKey || event.metaKey)) conversations.open("");

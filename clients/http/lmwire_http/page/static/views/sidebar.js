@@ -1,13 +1,13 @@
 // The list of conversations.
-import { html, useChanges, useState } from "./html.js";
+import { html, useChanges, useEffect, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
 
-export function Sidebar({ state: { conversations }, onOpened, onClose }) {
+export function Sidebar({ state: { conversations }, isOverlay, onOpened, onClose }) {
   useChanges(conversations);
   const [wanted, setWanted] = useState("");
   const found = conversations.list.filter(({ title }) => title.toLowerCase().includes(wanted.toLowerCase()));
   const open = (id) => conversations.open(id).then(onOpened);
-  return html`<nav class="sidebar" aria-label="Conversations">
+  return html`<nav class="sidebar" aria-label="Conversations" onKeyDown=${({ key }) => key === "Escape" && isOverlay && onClose()}>
       <div class="sidebar-head">
         <span class="brand"><img src="page/icon.svg" alt="" width="24" height="24" />lmwire</span>
         <${IconButton} icon="close" label="Hide conversations" class="icon-button only-phone" onClick=${onClose} />
@@ -33,40 +33,54 @@ export function Sidebar({ state: { conversations }, onOpened, onClose }) {
 
 function Entry({ conversation, conversations, open }) {
   const [mode, setMode] = useState("");
+  const item = useRef(null);
+  const focused = useRef(mode);
   const { id, title } = conversation;
-  if (mode === "rename") return html`<${Rename} title=${title} onDone=${rename} />`;
-  function rename(text) {
+  useEffect(() => {
+    if (mode === focused.current) return;
+    focused.current = mode;
+    if (mode || document.activeElement === document.body) item.current.querySelector(mode ? "input, .quiet" : "a").focus();
+  }, [mode]);
+  const rename = (text) => {
     setMode("");
     if (text.trim()) conversations.update(id, { title: text.trim() });
-  }
-  return html`<li class="conversation">
-    <a
-      href="#${id}"
-      aria-current=${conversations.current?.id === id ? "page" : undefined}
-      onClick=${(event) => {
-        event.preventDefault();
-        open(id);
-      }}
-      >${title}</a
-    >
-    ${mode === "delete"
-      ? html`<button type="button" class="danger" data-action="delete-really" onClick=${() => conversations.delete(id)}>Delete</button>
-          <button type="button" class="quiet" onClick=${() => setMode("")}>Keep</button>`
-      : html`<${IconButton} icon="edit" label="Rename ${title}" onClick=${() => setMode("rename")} />
-          <${IconButton} icon="trash" label="Delete ${title}" onClick=${() => setMode("delete")} />`}
+  };
+  const remove = () => {
+    conversations.delete(id);
+    document.querySelector(".new-chat").focus();
+  };
+  const follow = (event) => {
+    event.preventDefault();
+    open(id);
+  };
+  const link = html`<a href="#${id}" title=${title} aria-current=${conversations.current?.id === id ? "page" : undefined} onClick=${follow}>${title}</a>`;
+  return html`<li class="conversation" ref=${item}>
+    ${mode === "rename"
+      ? html`<${Rename} title=${title} onDone=${rename} />`
+      : mode === "delete"
+        ? html`${link}<button type="button" class="danger" data-action="delete-really" onClick=${remove}>Delete</button>
+            <button type="button" class="quiet" onClick=${() => setMode("")}>Keep</button>`
+        : html`${link}<${IconButton} icon="edit" label="Rename ${title}" onClick=${() => setMode("rename")} />
+            <${IconButton} icon="trash" label="Delete ${title}" onClick=${() => setMode("delete")} />`}
   </li>`;
 }
 
 function Rename({ title, onDone }) {
   const [text, setText] = useState(title);
-  return html`<li class="conversation">
-    <input
-      aria-label="Title of the conversation"
-      value=${text}
-      ref=${(input) => input && document.activeElement !== input && input.focus()}
-      onInput=${({ target }) => setText(target.value)}
-      onKeyDown=${({ key }) => (key === "Enter" ? onDone(text) : key === "Escape" && onDone(""))}
-      onBlur=${() => onDone(text)}
-    />
-  </li>`;
+  const isDone = useRef(false);
+  const finish = (given) => {
+    if (!isDone.current) onDone(given);
+    isDone.current = true; // the field loses the focus once more when it goes
+  };
+  const onKeyDown = (event) => {
+    if (event.key === "Escape") event.stopPropagation(); // it ends the edit alone
+    if (event.key === "Enter" || event.key === "Escape") finish(event.key === "Enter" ? text : "");
+  };
+  return html`<input
+    aria-label="Title of the conversation"
+    value=${text}
+    onInput=${({ target }) => setText(target.value)}
+    onKeyDown=${onKeyDown}
+    onBlur=${() => finish(text)}
+  />`;
 }

@@ -50,13 +50,22 @@ function useFollowing(conversation, count) {
   useEffect(scrollToEnd, [conversation, count]);
   useEffect(() => {
     const view = scroller.current;
+    const isNear = () => view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_PIXELS;
+    let top = 0;
     const onScroll = () => {
-      follows.current = view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_PIXELS;
+      if (isNear() || view.scrollTop < top) follows.current = isNear(); // a text that grows moves the end, not the user
+      top = view.scrollTop;
       setAtEnd(follows.current);
     };
-    const observer = new ResizeObserver(() => follows.current && scrollToEnd());
+    const onClick = ({ target }) => {
+      const isUnfolded = target.closest("summary") && !view.querySelector("[data-state=running]");
+      if (isUnfolded) follows.current = false; // it opens downwards, where it was clicked
+    };
+    const observer = new ResizeObserver(() => (follows.current ? scrollToEnd() : setAtEnd(isNear())));
     observer.observe(content.current);
+    observer.observe(view);
     view.addEventListener("scroll", onScroll, { passive: true });
+    view.addEventListener("click", onClick);
     return () => observer.disconnect();
   }, []);
   return [scroller, content, isAtEnd, scrollToEnd];
