@@ -186,6 +186,7 @@ bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/co
 	$(BIN)/lmwire bench vision --model $(SEEING) --tokens 64 --rounds 3
 	$(BIN)/lmwire bench http --model $(MODEL) --tokens 128 --rounds 3
 	$(BIN)/lmwire bench hosts
+	$(BIN)/lmwire bench start
 
 $(STAMP): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,0 +1,34 @@
+"""docs/benchmarks.md shows the results that its JSON files have, and how each table was measured."""
+
+import json
+import re
+
+import pytest
+
+from support.process.lmwire_command import REPOSITORY
+
+FOLDER = REPOSITORY / "docs" / "benchmarks"
+PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+SECTIONS = re.findall(r"^## (.+)\n((?:(?!## ).*\n?)*)", PAGE, flags=re.MULTILINE)
+MEASURED = [title for title, text in SECTIONS if "`lmwire bench " in text and "\n| " in text]
+
+
+@pytest.mark.parametrize(("file", "title"), [("h100-http.json", "HTTP"), ("h100-pipe.json", "The pipe")])
+def test_the_ratios_of_a_column_are_those_of_its_file(file: str, title: str) -> None:
+    lines = [line for line in dict(SECTIONS)[title].splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    column = rows[0].index("random, 2 layers, H100")
+    shown = [float(ratio) for row in rows[2:] for ratio in re.findall(r"([\d.]+)\N{MULTIPLICATION SIGN}", row[column])]
+    figures = json.loads((FOLDER / file).read_text())["figures"]
+    assert sorted(shown) == sorted(round(figure["value"], 2) for figure in figures if figure["unit"] != "ms")
+
+
+@pytest.mark.parametrize("title", MEASURED)
+def test_each_table_has_its_date_its_commit_and_its_command(title: str) -> None:
+    text = dict(SECTIONS)[title]
+    assert re.search(r"\bMeasured\b.*`lmwire bench ", text, flags=re.DOTALL)
+    assert re.search(r"\b20\d\d-\d\d-\d\d, commits? [0-9a-f]{8}\b", text)
+
+
+def test_each_file_is_linked() -> None:
+    assert set(re.findall(r"\(benchmarks/(.+?)\)", PAGE)) == {file.name for file in FOLDER.iterdir()}
