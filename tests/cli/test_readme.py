@@ -135,6 +135,8 @@ def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     commands = {command for line in ours for command in re.findall(r"^lmwire (bench [a-z]+|\w+)", line)}
     helps = {command: lmwire(*command.split(), "--help") for command in commands}
     assert {command for command, shown in helps.items() if shown.returncode != 0} == set()
-    known = {option for shown in helps.values() for option in re.findall(r"--[a-z][a-z-]+", shown.stdout)}
+    shown = "\n".join(help.stdout for help in helps.values())
+    flags = "".join(f" --{name} --no-{name}" for name in re.findall(r"--\[no-\]([a-z-]+)", shown))
+    known = set(re.findall(r"--[a-z][a-z-]+", shown + flags))
     named = {option for line in ours for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)}
     assert named <= known
