@@ -42,7 +42,7 @@ def main() -> None:
             licence = json.loads((package / "package.json").read_text())["license"]
             names = ", ".join(library.files.values())
             title = f"{library.package} {library.version}, {licence}: {names}"
-            notices.append(f"---- {title} ----\n\n{(package / 'LICENSE').read_text().strip()}\n")
+            notices.append(f"---- {title} ----\n\n{_unindent((package / 'LICENSE').read_text())}\n")
     (FOLDER / "LICENSES.txt").write_text("\n".join(notices))
 
 
@@ -60,6 +60,11 @@ def _adapt(code: str) -> str:
     """Return code that a browser loads without a build step: it finds other files by their path alone."""
     without_map = re.sub(r"\n?//# sourceMappingURL=\S+\s*", "\n", code)
     return without_map.replace('from"preact"', 'from"./preact.js"').rstrip("\n") + "\n"
+
+
+def _unindent(licence: str) -> str:
+    """Return a licence without spaces at the start of lines, which weigh more than the smallest library."""
+    return re.sub(r"(?m)^ +", "", licence).strip()
 
 
 if __name__ == "__main__":

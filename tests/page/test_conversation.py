@@ -34,6 +34,19 @@ def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, s
     assert copied.startswith("def by_age(people):\n    return sorted")
 
 
+def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, page: ChatPage, server: Server) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
+    page.answered("alpha **beta**")
+    page.questions().hover()
+    for name in ("Copy answer", "Copy message"):
+        page.tab.evaluate("navigator.clipboard.writeText('')")
+        page.button(name).click()
+        expect(page.button("Copied")).to_be_visible()
+        assert page.tab.evaluate("navigator.clipboard.readText()") == "alpha **beta**"
+        expect(page.button(name)).to_be_visible()
+    expect(page.tab.locator("#announcements p").last).to_have_text("Copied")
+
+
 def test_reasoning_is_folded_above_the_answer(page: ChatPage) -> None:
     reasoning = page.answered("sort a list").locator(".reasoning")
     expect(reasoning.locator("strong")).to_be_hidden()
@@ -129,6 +142,16 @@ def test_tool_calls_are_shown_and_their_results_sent(page: ChatPage) -> None:
     expect(page.tab.locator("[data-role=tool]")).to_contain_text("Result of weather")
 
 
+def test_a_call_that_the_model_has_not_finished_is_not_offered(page: ChatPage) -> None:
+    page.set(tools=json.dumps(WEATHER))
+    answer = page.answered("half a call")
+    expect(answer).to_contain_text("The model has not finished this call.")
+    expect(page.button("Send result")).to_have_count(0)
+    with page.tab.expect_request("**/chat/completions") as sent:
+        page.answered("alpha")
+    assert [message["role"] for message in body_of(sent.value)["messages"]] == ["user", "user"]
+
+
 def test_an_answer_in_json_follows_the_schema_of_the_settings(page: ChatPage) -> None:
     page.set(isJson=True, schema='{"type": "object", "properties": {"city": {"type": "string"}}}')
     assert json.loads(page.text(page.answered("which city")).inner_text()) == {"city": "Rome"}
@@ -148,6 +171,19 @@ def test_sampling_settings_and_the_system_prompt_reach_the_server(page: ChatPage
     with page.tab.expect_request("**/chat/completions") as sent:
         expect(page.text(page.answered("sampling"))).to_have_text("The settings have arrived.")
     assert body_of(sent.value)["messages"][0] == {"role": "system", "content": "Be brief."}
+
+
+def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage) -> None:
+    page.set(temperature="0.75", top_p="0.92")
+    page.button("Settings").click()
+    field = page.tab.locator("[data-input=temperature]")
+    expect(field).to_have_value("0.75")
+    field.fill("5")
+    field.blur()
+    expect(page.tab.locator("#temperature-problem")).to_contain_text("it must be a number from 0 to 2")
+    expect(field).to_have_value("5")
+    page.button("Close").click()
+    assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["sampling"] == {"top_p": 0.92}
 
 
 def test_reasoning_can_be_turned_off(page: ChatPage) -> None:
@@ -178,6 +214,24 @@ def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> N
     expect(page.answer("failed").get_by_role("alert")).to_contain_text("engine")
     page.errors.clear()  # the browser reports each response with status 5xx
     expect(page.button("Regenerate answer")).to_be_visible()
+
+
+def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
+    page.ask("too much")
+    problem = page.answer("failed").get_by_role("alert")
+    expect(problem).to_contain_text("Start a new chat, or shorten a message.")
+    expect(problem).to_contain_text("the context holds 4096")
+    expect(page.button("Copy answer")).to_have_count(0)
+    page.errors.clear()  # the browser reports each response with status 4xx
+
+
+def test_an_answer_that_failed_is_tried_again(page: ChatPage) -> None:
+    page.ask("second attempt")
+    expect(page.answer("failed").get_by_role("alert")).to_contain_text("Try again.")
+    page.errors.clear()  # the browser reports each response with status 5xx
+    page.button("Try again").click()
+    expect(page.text(page.answer("done"))).to_have_text("second attempt")
+    expect(page.answer().get_by_role("alert")).to_have_count(0)
 
 
 def test_the_keyboard_alone_suffices(page: ChatPage) -> None:

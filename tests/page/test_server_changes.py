@@ -34,6 +34,7 @@ def unlock(page: ChatPage, key: str, *, remember: bool = False) -> None:
 def test_the_page_asks_for_a_key_and_forgets_it_with_the_tab(context: BrowserContext, server: Server) -> None:
     page = ChatPage(context, server.url)
     unlock(page, "wrong")
+    expect(page.tab.get_by_role("alert")).to_contain_text("The server refuses this key.")
     expect(page.tab.locator("[data-input=key]")).to_have_value("")
     unlock(page, "k-1")
     expect(page.text(page.answered("alpha"))).to_have_text("alpha")
@@ -97,7 +98,7 @@ def test_a_restart_of_the_server_is_noticed_and_the_page_goes_on(context: Browse
         first.process.kill()
         first.process.wait()
     offline = page.tab.locator("[data-banner=offline]")
-    expect(offline).to_be_visible()
+    expect(offline).to_contain_text("start it again with lmwire serve")
     answer = page.answer("failed")
     expect(answer).to_contain_text("The connection to the server was lost.")
     expect(page.text(answer)).to_have_text("One two")

@@ -1,8 +1,9 @@
 // The chunks of a streamed chat completion, added to the message that they make up.
+import { ServerError } from "../server/client.js";
 
-/** Add a chunk. Returns whether it had a part of the answer. Throws Error if it reports one. */
+/** Add a chunk. Returns whether it had a part of the answer. Throws ServerError if it reports one. */
 export function addChunk(message, chunk) {
-  if (chunk.error) throw new Error(chunk.error.message ?? "The answer failed.");
+  if (chunk.error) throw new ServerError(chunk.error.message ?? "The answer failed.", 500, chunk.error);
   if (chunk.usage) message.usage = chunk.usage;
   if (chunk.prompt_progress) message.promptProgress = chunk.prompt_progress;
   const [choice] = chunk.choices ?? [];

@@ -1,5 +1,6 @@
 // Asks the server, and writes each answer into its message.
-import { readEvents, send } from "../server/client.js";
+import { readEvents, send, ServerError } from "../server/client.js";
+import { adviceFor } from "./advice.js";
 import { addChunk } from "./answer_chunks.js";
 import { chatRequest } from "./chat_request.js";
 import { getSettings } from "./settings.js";
@@ -47,6 +48,11 @@ export class Answering {
     await this.#run(message);
   }
 
+  /** Ask the chosen model again for an answer that failed before its first word. */
+  async retry(message) {
+    await this.#run(Object.assign(message, { model: this.#models.current?.id ?? message.model, reasoning: "", calls: undefined }));
+  }
+
   /** Send the results of an answer's tool calls, in the order of the calls, and answer them. */
   async giveResults(message, results) {
     let parent = message;
@@ -71,7 +77,7 @@ export class Answering {
     const abort = new AbortController();
     this.#running.set(message.id, abort);
     const clock = startClock(message);
-    Object.assign(message, { state: "running", isOwn: true, problem: "", finish: "" });
+    Object.assign(message, { state: "running", isOwn: true, problem: "", advice: "", finish: "" });
     this.#conversations.changed();
     const stopWatching = this.#models.get(message.model)?.loaded ? () => {} : this.#models.watch();
     try {
@@ -106,7 +112,7 @@ export class Answering {
       }
       this.#conversations.touch(message);
     }
-    throw Object.assign(new Error("The connection to the server was lost."), { status: 0 });
+    throw new ServerError("The connection to the server was lost.", 0);
   }
 
   #fail(message, error) {
@@ -116,6 +122,7 @@ export class Answering {
     }
     message.state = "failed";
     message.problem = error.message;
+    message.advice = adviceFor(error);
     message.isLocked = error.status === 401;
     if (error.status !== undefined) this.#connection.noteFailure(error);
   }

@@ -49,8 +49,8 @@ function wireAttachment({ kind, name, data }) {
 }
 
 /** Return an answer as an earlier turn. One that failed before its first word is none. */
-function answerTurn({ content, reasoning, calls = [] }) {
-  const whole = calls.filter(({ name }) => name);
+function answerTurn({ content, reasoning, finish, calls = [] }) {
+  const whole = finish === "tool_calls" ? calls : [];
   if (!content && !whole.length) return [];
   if (!whole.length) return [{ role: "assistant", content }];
   const turn = { role: "assistant", content: content || null, tool_calls: whole.map(wireCall) };

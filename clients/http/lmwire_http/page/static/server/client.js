@@ -3,9 +3,10 @@ import { apiKey } from "./api_key.js";
 
 /** The server refused a request, or did not answer it (status 0). */
 export class ServerError extends Error {
-  constructor(message, status) {
+  /** @param details The server's `code` and `retryable`, if it has given them. */
+  constructor(message, status, { code = "", retryable = false } = {}) {
     super(message);
-    this.status = status;
+    Object.assign(this, { status, code, retryable });
   }
 }
 
@@ -21,7 +22,7 @@ export async function send(path, { body, signal } = {}) {
   } catch (error) {
     throw error.name === "AbortError" ? error : new ServerError("The server does not answer.", 0);
   }
-  if (!response.ok) throw new ServerError(await problemOf(response), response.status);
+  if (!response.ok) throw await problemOf(response);
   return response;
 }
 
@@ -58,8 +59,8 @@ async function problemOf(response) {
   const text = await response.text().catch(() => "");
   try {
     const { error } = JSON.parse(text);
-    return error.message ?? error;
+    return new ServerError(error.message ?? error, response.status, error);
   } catch {
-    return `The server answered with status ${response.status}.`;
+    return new ServerError(`The server answered with status ${response.status}.`, response.status);
   }
 }

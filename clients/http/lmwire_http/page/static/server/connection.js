@@ -9,6 +9,8 @@ const LAST_RETRY_MS = 2000;
 export class Connection extends Observable {
   /** "online", "offline" or "locked": a key is needed. */
   state = "online";
+  /** Whether the server has refused a key that it was given. */
+  hasWrongKey = false;
   #reconnected = [];
 
   /** Call the function when the server answers again, and when a key has been entered. */
@@ -18,7 +20,10 @@ export class Connection extends Observable {
 
   /** Take note of a request that failed. */
   noteFailure(error) {
-    if (error.status === 401) this.#set("locked");
+    if (error.status === 401) {
+      this.hasWrongKey = Boolean(apiKey.value);
+      this.#set("locked");
+    }
     if (error.status === 0 && this.state !== "offline") {
       this.#set("offline");
       this.#retry(FIRST_RETRY_MS);

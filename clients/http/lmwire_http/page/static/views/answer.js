@@ -3,7 +3,7 @@ import { figuresOf } from "../conversation/figures.js";
 import { loadProgress } from "../server/models.js";
 import { Observable } from "../observable.js";
 import { announce } from "./announcer.js";
-import { copyText } from "./copy.js";
+import { CopyButton } from "./copy.js";
 import { html, useChanges, useRef } from "./html.js";
 import { IconButton } from "./icons.js";
 import { Markdown } from "./markdown.js";
@@ -61,13 +61,16 @@ function waitingFor({ promptProgress }, model) {
 function End({ message, state, isLast }) {
   const { conversations, answering, models } = state;
   const isBusy = Boolean(answering.current);
-  const note = noteOf(message);
+  const { problem, advice, content } = message;
+  const note = !problem && noteOf(message);
   return html`
-    ${note && html`<p class=${message.problem ? "problem" : "note"} role=${message.problem ? "alert" : undefined}>${note}</p>`}
+    ${note && html`<p class="note">${note}</p>`}
+    ${problem && html`<div class="problem" role="alert">${advice && html`<p>${advice}</p>`}<p class=${advice ? "cause" : ""}>${problem}</p></div>`}
     <footer class="actions">
       <${Versions} message=${message} conversations=${conversations} />
-      <${IconButton} icon="copy" label="Copy answer" onClick=${() => copyText(message.content)} />
+      ${message.content && html`<${CopyButton} label="Copy answer" text=${message.content} />`}
       <${IconButton} icon="again" label="Regenerate answer" disabled=${isBusy} onClick=${() => answering.regenerate(message)} />
+      ${isLast && problem && !content && html`<button type="button" class="quiet" data-action="retry" disabled=${isBusy} onClick=${() => answering.retry(message)}>Try again</button>`}
       ${isLast && canContinue(message) && html`<button type="button" class="quiet" data-action="continue" disabled=${isBusy} onClick=${() => answering.continue(message)}>Continue</button>`}
       <${Figures} message=${message} models=${models} />
     </footer>
@@ -81,10 +84,9 @@ function canContinue(message) {
 }
 
 function noteOf(message) {
-  if (message.problem) return message.problem;
   if (stateOf(message) === "interrupted") return "This answer was interrupted.";
   if (message.state === "stopped") return "Stopped.";
-  return message.finish === "length" ? "The answer has reached its limit." : "";
+  return message.finish === "length" ? "The answer has reached its limit of tokens, which the settings can raise." : "";
 }
 
 function Figures({ message, models }) {

@@ -8,6 +8,7 @@ const PATHS = {
   stop: "M6 6h8v8H6z",
   settings: "M4 6h7m4 0h1M4 14h1m4 0h7M13 4v4M7 12v4",
   sun: "M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7M10 2v1.5M10 16.5V18M2 10h1.5M16.5 10H18M4.3 4.3l1 1M14.7 14.7l1 1M15.7 4.3l-1 1M5.3 14.7l-1 1",
+  check: "M4 10.5l4 4 8-9",
   copy: "M7 7h9v9H7zM4 13V4h9",
   again: "M15.5 8A6 6 0 1 0 16 11M16 4v4h-4",
   edit: "M4 16l1-4 8-8 3 3-8 8z",

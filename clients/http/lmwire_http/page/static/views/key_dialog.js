@@ -16,7 +16,8 @@ function Form({ connection }) {
   };
   return html`<${Dialog} title="This server needs an API key" class="narrow" onClose=${() => connection.dismiss()}>
     <form onSubmit=${unlock}>
-      <label>API key<input type="password" autocomplete="off" autofocus data-input="key" value=${key} onInput=${({ target }) => setKey(target.value)} /></label>
+      <label>API key<input type="password" autocomplete="off" autofocus data-input="key" aria-describedby=${connection.hasWrongKey ? "key-problem" : undefined} value=${key} onInput=${({ target }) => setKey(target.value)} /></label>
+      ${connection.hasWrongKey && html`<p class="problem" id="key-problem" role="alert">The server refuses this key. The right one is that of its option --api-key.</p>`}
       <label class="check"><input type="checkbox" checked=${isRemembered} onChange=${({ target }) => setRemembered(target.checked)} />Remember it in this browser</label>
       <p class="faint">Otherwise the key is forgotten when this tab is closed.</p>
       <div class="dialog-actions"><button type="submit" class="primary">Continue</button></div>

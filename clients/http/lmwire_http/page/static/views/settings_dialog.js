@@ -48,13 +48,24 @@ export function SettingsDialog({ state, onClose }) {
 }
 
 function NumberSetting({ field: { name, label, ...limits }, settings, change }) {
-  const onInput = ({ target }) => {
+  const [text, setText] = useState(settings.sampling[name] ?? "");
+  const [problem, setProblem] = useState("");
+  const onChange = ({ target: { value, valueAsNumber, validity } }) => {
     const { [name]: _, ...others } = settings.sampling;
-    const isGiven = target.value !== "" && target.checkValidity();
-    change({ sampling: isGiven ? { ...others, [name]: target.valueAsNumber } : others });
+    const isWrong = validity.badInput || validity.rangeUnderflow || validity.rangeOverflow || (limits.step === 1 && valueAsNumber % 1);
+    setText(value);
+    setProblem(isWrong ? `Not in use: it must be ${rangeOf(limits)}.` : "");
+    change({ sampling: isWrong || value === "" ? others : { ...others, [name]: valueAsNumber } });
   };
-  const value = settings.sampling[name] ?? "";
-  return html`<label>${label}<input type="number" data-input=${name} value=${value} ...${limits} onChange=${onInput} /></label>`;
+  const note = problem ? `${name}-problem` : undefined;
+  return html`<div><label>${label}<input type="number" data-input=${name} value=${text} ...${limits} aria-invalid=${problem ? "true" : undefined} aria-describedby=${note} onChange=${onChange} /></label>
+    ${problem && html`<p class="problem" id=${note} role="alert">${problem}</p>`}</div>`;
+}
+
+function rangeOf({ min, max, step }) {
+  const kind = step === 1 ? "a whole number" : "a number";
+  if (min === undefined) return kind;
+  return max === undefined ? `${kind} from ${min}` : `${kind} from ${min} to ${max}`;
 }
 
 function TextSetting({ name, label, rows, settings, change, problem, isCode }) {

@@ -5,7 +5,8 @@ export function ToolCalls({ message, isRunning, isLast, answering }) {
   const calls = message.calls?.filter(Boolean) ?? [];
   const [results, setResults] = useState([]);
   if (!calls.length) return null;
-  const isOpen = isLast && !isRunning && message.state === "done";
+  const isOpen = isLast && !isRunning && message.finish === "tool_calls";
+  const isBroken = !isRunning && message.finish !== "tool_calls";
   const send = (event) => {
     event.preventDefault();
     answering.giveResults(message, calls.map((_, index) => results[index] ?? ""));
@@ -19,6 +20,7 @@ export function ToolCalls({ message, isRunning, isLast, answering }) {
         html`<label>Result of ${call.name}<textarea rows="2" value=${results[index] ?? ""} onInput=${({ target }) => setResults(Object.assign([...results], { [index]: target.value }))} /></label>`}
       </div>`,
     )}
+    ${isBroken && html`<p class="note">The model has not finished this call. Nothing should run it.</p>`}
     ${isOpen && html`<button type="submit" class="primary" data-action="results">Send ${calls.length > 1 ? "results" : "result"}</button>`}
   </form>`;
 }

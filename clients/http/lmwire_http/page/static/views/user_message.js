@@ -1,7 +1,7 @@
 // A message of the user, which can be edited.
 import { html, useState } from "./html.js";
 import { AttachmentList } from "./attachment_list.js";
-import { copyText } from "./copy.js";
+import { CopyButton } from "./copy.js";
 import { IconButton } from "./icons.js";
 import { Versions } from "./versions.js";
 
@@ -17,7 +17,7 @@ export function UserMessage({ message, state }) {
       : html`${message.content && html`<div class="bubble">${message.content}</div>`}
           <footer class="actions">
             <${Versions} message=${message} conversations=${conversations} />
-            <${IconButton} icon="copy" label="Copy message" onClick=${() => copyText(message.content)} />
+            <${CopyButton} label="Copy message" text=${message.content} />
             <${IconButton} icon="edit" label="Edit message" disabled=${isBusy} onClick=${() => setEdited(true)} />
           </footer>`}
   </article>`;
