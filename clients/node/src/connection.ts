@@ -153,6 +153,7 @@ export class Connection {
   /** Kill the worker. Its requests fail with the error. */
   async kill(error: LmwireError): Promise<void> {
     this.lost ??= error;
+    this.#child.hold(true); // without anything else to do, the program would end here
     this.#child.signal("SIGKILL");
     await this.#ended;
   }

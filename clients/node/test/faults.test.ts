@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { RequestFailed, StartFailed, Worker, WorkerLost } from "../src/index.js";
 import { isAlive, LMWIRE, read, start, startFaulty } from "./workers.js";
 
@@ -69,6 +71,17 @@ for (const fault of ["newer-version", "wrong-version", "crash-start"]) {
     await assert.rejects(Worker.start({ command: [LMWIRE, "mock", "--fault", fault] }), StartFailed);
   });
 }
+
+test("a program that has nothing else to do gets the error of a failed start", async () => {
+  const index = new URL("../src/index.js", import.meta.url).href;
+  const command = JSON.stringify([LMWIRE, "mock", "--fault", "wrong-version"]);
+  const program = `
+    import { Worker } from ${JSON.stringify(index)};
+    await Worker.start({ command: ${command} }).catch((error) => console.log(error.name));
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
+  assert.equal(stdout, "StartFailed\n");
+});
 
 test("a program that does not exist is a failed start that names it", async () => {
   await assert.rejects(Worker.start({ command: ["/nonexistent/lmwire"] }), /nonexistent/);
