@@ -71,7 +71,7 @@ export class LmwireLanguageModel implements LanguageModelV4 {
       } catch (error) {
         yield { type: "error", error: toCallError(error) };
       } finally {
-        await events.return(undefined);
+        await events.return?.();
       }
     }
     return { stream: ReadableStream.from(generate()) as LanguageModelV4StreamResult["stream"] };

@@ -53,25 +53,39 @@ export interface Answer extends Choice {
   done: ResultDone;
 }
 
+/** Number of tokens that are joined at once. */
+const JOINED_TOKENS = 256;
+
+/** Joins tokens. Each token that is added to a text by itself would remain in memory, as two objects. */
+class TextBuilder {
+  #text = "";
+  #tokens: string[] = [];
+
+  add(token: string): void {
+    if (this.#tokens.push(token) === JOINED_TOKENS) this.join();
+  }
+
+  join(): string {
+    this.#text += this.#tokens.join("");
+    this.#tokens = [];
+    return this.#text;
+  }
+}
+
 /** Collects the events of one answer. */
 class ChoiceBuilder {
-  readonly choice: Choice = {
-    text: "",
-    reasoning: "",
-    tool_calls: [],
-    token_ids: [],
-    logprobs: [],
-    finish_reason: "other",
-    stop: undefined,
-  };
+  readonly #text = new TextBuilder();
+  readonly #reasoning = new TextBuilder();
+  readonly #toolCalls: ToolCall[] = [];
+  readonly #tokenIds: number[] = [];
+  readonly #logprobs: Logprob[] = [];
   readonly #calls = new Map<number, ToolCall>();
 
   addToken(event: TokenEvent): void {
-    const { choice } = this;
-    if (event.channel === "reasoning") choice.reasoning += event.token;
-    else if ((event.channel ?? "content") === "content") choice.text += event.token;
-    for (const id of event.token_ids) choice.token_ids.push(id);
-    for (const logprob of event.logprobs ?? []) choice.logprobs.push(logprob);
+    if (event.channel === "reasoning") this.#reasoning.add(event.token);
+    else if ((event.channel ?? "content") === "content") this.#text.add(event.token);
+    for (const id of event.token_ids) this.#tokenIds.push(id);
+    for (const logprob of event.logprobs ?? []) this.#logprobs.push(logprob);
   }
 
   addCall(event: ToolCallEvent): void {
@@ -81,7 +95,20 @@ class ChoiceBuilder {
       this.#calls.set(event.index, call);
     }
     call.arguments += event.arguments ?? "";
-    if (event.complete) this.choice.tool_calls.push(call);
+    if (event.complete) this.#toolCalls.push(call);
+  }
+
+  /** Return the answer with its end. */
+  finish({ finish_reason, stop }: Pick<ResultDone, "finish_reason" | "stop">): Choice {
+    return {
+      text: this.#text.join(),
+      reasoning: this.#reasoning.join(),
+      tool_calls: this.#toolCalls,
+      token_ids: this.#tokenIds,
+      logprobs: this.#logprobs,
+      finish_reason: knownFinishReason(finish_reason),
+      stop,
+    };
   }
 }
 
@@ -118,10 +145,7 @@ export class AnswerStream extends RequestStream<AnswerEvent, Answer> {
   protected override finish(raw: RawEvent): Answer {
     const done = raw as unknown as ResultDone;
     const ends = done.choices ?? [done];
-    const choices = ends.map((end, index) => {
-      const { choice } = this.#builder(index);
-      return Object.assign(choice, { finish_reason: knownFinishReason(end.finish_reason), stop: end.stop });
-    });
+    const choices = ends.map((end, index) => this.#builder(index).finish(end));
     const { seed, usage, timings } = done;
     return { ...choices[0]!, choices, prompt_logprobs: this.#promptLogprobs, seed, usage, timings, done };
   }

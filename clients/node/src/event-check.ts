@@ -20,7 +20,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 type Check = (value: unknown) => boolean;
-type Members = ReadonlyArray<readonly [name: string, check: Check]>;
+
+interface Member {
+  check: Check;
+  isRequired: boolean;
+}
 
 /** Checks by event, and by the name of a command's `done`. They are compiled once, since each token is checked. */
 const CHECKS: ReadonlyMap<string, Check> = new Map(
@@ -55,21 +59,29 @@ function compile(shape: Shape): Check {
     const check = compile(shape.items);
     return (value) => Array.isArray(value) && value.every(check);
   }
-  const required = compileMembers(shape.required);
-  const optional = compileMembers(shape.optional);
-  return (value) => isObject(value) && haveShape(value, required) && haveShape(value, optional, true);
+  const members = new Map([...compileMembers(shape.required, true), ...compileMembers(shape.optional, false)]);
+  const requiredCount = Object.keys(shape.required).length;
+  return (value) => isObject(value) && haveShape(value, members, requiredCount);
 }
 
-function compileMembers(members: Record<string, Shape>): Members {
-  return Object.entries(members).map(([name, shape]) => [name, compile(shape)]);
+function compileMembers(members: Record<string, Shape>, isRequired: boolean): Array<[string, Member]> {
+  return Object.entries(members).map(([name, shape]) => [name, { check: compile(shape), isRequired }]);
 }
 
-function haveShape(value: Record<string, unknown>, members: Members, mayBeAbsent = false): boolean {
-  for (const [name, check] of members) {
-    const member = value[name];
-    if (!(mayBeAbsent && member === undefined) && !check(member)) return false;
+/** Return whether the members that an object has are well-formed, and all required ones are among them. */
+function haveShape(
+  value: Record<string, unknown>,
+  members: ReadonlyMap<string, Member>,
+  requiredCount: number,
+): boolean {
+  let missing = requiredCount;
+  for (const name in value) {
+    const member = members.get(name);
+    if (member === undefined) continue;
+    if (!member.check(value[name])) return false;
+    if (member.isRequired) missing--;
   }
-  return true;
+  return missing === 0;
 }
 
 /** Remove null members at any depth: they count as absent. Nulls in lists are values. */

@@ -16,6 +16,14 @@ const MERGE_FROM = 256;
 
 type Outcome = { done: RawEvent } | { error: unknown };
 
+/** A loop that waits for an event. */
+interface Reader<TEvent> {
+  resolve(result: IteratorResult<TEvent, void>): void;
+  reject(error: unknown): void;
+}
+
+const END = { value: undefined, done: true } as const;
+
 /**
  * The events of a request as they arrive, and its result.
  *
@@ -25,7 +33,8 @@ export abstract class RequestStream<TEvent, TResult> implements AsyncIterable<TE
   readonly #connection: Connection;
   readonly #id: string | undefined;
   readonly #cleanups: Array<() => void> = [];
-  readonly #waiters: Array<() => void> = [];
+  readonly #waiters: Array<(outcome: Outcome) => void> = [];
+  readonly #readers: Array<Reader<TEvent>> = [];
   #events: TEvent[] = [];
   #outcome: Outcome | undefined;
   #isIterated = false;
@@ -68,44 +77,71 @@ export abstract class RequestStream<TEvent, TResult> implements AsyncIterable<TE
    */
   async result(): Promise<TResult> {
     if (!this.#isIterated) this.#discard();
-    while (!this.#outcome) await this.#change();
-    if ("error" in this.#outcome) throw this.#outcome.error;
-    return this.finish(this.#outcome.done);
+    const outcome = this.#outcome ?? (await new Promise<Outcome>((resolve) => this.#waiters.push(resolve)));
+    if ("error" in outcome) throw outcome.error;
+    return this.finish(outcome.done);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<TEvent, void, undefined> {
+  /** Return an iterator. It is not a generator: for each event, those create several promises and take several turns. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<TEvent, void> {
     if (this.#isIterated || this.#isDiscarding) throw new TypeError("the events of a request can be read once");
     this.#isIterated = true;
-    try {
-      for (;;) {
-        const events = this.#events;
-        this.#events = [];
-        for (const event of events) yield event; // `yield*` would wait several times for each
-        if (this.#events.length) continue;
-        if (this.#outcome) break;
-        await this.#change();
-      }
-    } finally {
-      this.#discard();
-      if (!this.#outcome) this.cancel();
+    return {
+      next: () => this.#next(),
+      return: () => this.#leave(),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  #next(): Promise<IteratorResult<TEvent, void>> {
+    const event = this.#events.shift();
+    if (event !== undefined) return Promise.resolve({ value: event, done: false });
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ resolve, reject });
+      if (this.#outcome || this.#isDiscarding) this.#endReading();
+    });
+  }
+
+  /** End the loop before the request has ended, or after it. */
+  async #leave(): Promise<IteratorResult<TEvent, void>> {
+    if (!this.#outcome) this.cancel();
+    this.#isDiscarding = true;
+    this.#endReading();
+    return END;
+  }
+
+  /** End the loop for those that wait for an event. Only the first one gets the request's error. */
+  #endReading(): void {
+    let outcome = this.#isDiscarding ? undefined : this.#outcome;
+    this.#discard();
+    for (const { resolve, reject } of this.#readers.splice(0)) {
+      if (outcome && "error" in outcome) reject(outcome.error);
+      else resolve(END);
+      outcome = undefined;
     }
-    if (this.#outcome && "error" in this.#outcome) throw this.#outcome.error;
   }
 
   #receive(raw: RawEvent): void {
     if (this.#outcome) return; // given up: its terminal is still to come
     const event = this.accept(raw);
     if (event === undefined || this.#isDiscarding) return;
+    const reader = this.#readers.shift();
+    if (reader) {
+      reader.resolve({ value: event, done: false });
+      return;
+    }
     const last = this.#events.at(-1);
     if (!last || this.#events.length < MERGE_FROM || !this.merge(last, event)) this.#events.push(event);
-    this.#wake();
   }
 
   #settle(outcome: Outcome): void {
     if (this.#outcome) return;
     this.#outcome = outcome;
     for (const cleanup of this.#cleanups) cleanup();
-    this.#wake();
+    for (const resolve of this.#waiters.splice(0)) resolve(outcome);
+    if (this.#readers.length) this.#endReading();
   }
 
   #giveUp(error: unknown): void {
@@ -125,14 +161,5 @@ export abstract class RequestStream<TEvent, TResult> implements AsyncIterable<TE
   #discard(): void {
     this.#isDiscarding = true;
     this.#events = [];
-  }
-
-  #change(): Promise<void> {
-    return new Promise((resolve) => this.#waiters.push(resolve));
-  }
-
-  #wake(): void {
-    if (!this.#waiters.length) return; // as after most events of a burst
-    for (const wake of this.#waiters.splice(0)) wake();
   }
 }

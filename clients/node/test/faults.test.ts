@@ -124,6 +124,30 @@ test("a close ends a worker whose engine hangs, and its requests are lost", asyn
   await assert.rejects(stream.result(), WorkerLost);
 });
 
+test("events that are awaited together come in order, and an error ends only the first wait after them", async (t) => {
+  const worker = await startFaulty(t, "crash-mid-stream:after=2");
+  const events = worker.chat("a b c d")[Symbol.asyncIterator]();
+  const results = await Promise.allSettled(Array.from({ length: 6 }, () => events.next()));
+  const seen = results.map((result) => {
+    if (result.status === "rejected") return result.reason.constructor;
+    const event = result.value.value;
+    return event?.event === "token" ? event.token : event?.event;
+  });
+  assert.deepEqual(seen, ["progress", "a ", "b ", WorkerLost, undefined, undefined]);
+});
+
+test("leaving a loop ends a wait for an event", async (t) => {
+  const worker = await startFaulty(t, "stall:after=1", { shutdownTimeouts: IMPATIENT });
+  const stream = worker.chat("a b c");
+  const events = stream[Symbol.asyncIterator]();
+  await events.next(); // progress
+  await events.next();
+  const waiting = events.next();
+  await events.return?.();
+  for (const result of [waiting, events.next()]) assert.deepEqual(await result, { value: undefined, done: true });
+  assert.throws(() => stream[Symbol.asyncIterator](), /can be read once/);
+});
+
 for (const fault of ["duplicate-terminal", "event-after-terminal", "unknown-id", "unknown-event", "unknown-fields"]) {
   test(`unusual events change nothing: ${fault}`, async (t) => {
     assert.deepEqual(await read(await startFaulty(t, fault), "a b"), { text: "a b" });
