@@ -24,12 +24,16 @@ def main():
     try:
         from lmwire_worker.__main__ import main as run
     except ModuleNotFoundError as error:
-        answer_with(
-            f"there is no module {error.name}: lmwire is not installed for the Python that runs bridge.py; install it"
-            f" with `{sys.executable} -m pip install 'lmwire[{EXTRA}]'`"
-        )
+        library = "lmwire" if error.name == "lmwire_worker" else error.name
+        answer_with(f"{library} is not installed; install it with {install_commands()}")
         return
     run()
+
+
+def install_commands():
+    """Return the commands that install lmwire for the Python that runs this file."""
+    command = f"`{sys.executable} -m pip install 'lmwire[{{}}]'`".format
+    return command(EXTRA) + ("" if sys.platform == "darwin" else f" (or {command('cuda')} for an NVIDIA GPU)")
 
 
 def answer_with(problem):

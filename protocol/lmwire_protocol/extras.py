@@ -1,4 +1,4 @@
-"""Commands that install lmwire's optional libraries, for error messages.
+"""The sentence for a library that is not installed, and the commands that install lmwire's optional libraries.
 
 pip and uv take the extras from the lmwire that is installed. So one command is right, whether that came from a
 checkout, from a wheel or from an index.
@@ -13,24 +13,31 @@ WORKER_EXTRA: Final = "worker" if sys.platform == "darwin" else "cpu"
 """The extra with the libraries that run models on this machine."""
 
 
-def install_hint(extra: str) -> str:
-    """Return the end of an error message about a library that is not installed.
+def not_installed(library: str, extra: str | None, *, purpose: str | None = None) -> str:
+    """Return the error message for a library that is not installed.
 
     Args:
-        extra: The extra of lmwire that has the library.
+        library: The library.
+        extra: The extra of lmwire that has the library; None if lmwire itself needs it.
+        purpose: What the library does, such as "reads images".
     """
-    return f"install it with `{install_command(extra)}`"
+    which = f", which {purpose}," if purpose else ""
+    return f"{library}{which} is not installed; install it with `{install_command(extra)}`"
+
+
+def worker_not_installed() -> str:
+    """Return the error message for a machine without the libraries that run models."""
+    return f"{not_installed('mlx-lm', WORKER_EXTRA)}{_for_other_devices()}"
 
 
 def worker_install_hint() -> str:
-    """Return the end of an error message about the libraries that run models on this machine."""
-    others = "" if sys.platform == "darwin" else f" (or `{install_command('cuda')}` for an NVIDIA GPU)"
-    return f"{install_hint(WORKER_EXTRA)}{others}"
+    """Return the end of an error message about libraries that run models, and that do not work here."""
+    return f"install it with `{install_command(WORKER_EXTRA)}`{_for_other_devices()}"
 
 
-def install_command(extra: str) -> str:
+def install_command(extra: str | None) -> str:
     """Return the command that adds an extra to the lmwire that is installed."""
-    return f"{_pip()} 'lmwire[{extra}]'"
+    return f"{_pip()} 'lmwire[{extra}]'" if extra else f"{_pip()} lmwire"
 
 
 def _pip() -> str:
@@ -43,3 +50,7 @@ def _pip() -> str:
     except OSError:
         made_by_uv = False
     return f"uv pip install --python {shlex.quote(sys.prefix)}" if made_by_uv else "pip install"
+
+
+def _for_other_devices() -> str:
+    return "" if sys.platform == "darwin" else f" (or `{install_command('cuda')}` for an NVIDIA GPU)"

@@ -1,5 +1,6 @@
 """Bridge sessions take what the older bridge took, and answer in its words."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lmwire_protocol import extras
 from random_model import write_model
 from support.models.chat_templates import GEMMA3, QWEN3
 from support.models.templated_model import write_templated_model
@@ -172,7 +174,9 @@ def test_a_copy_of_the_file_elsewhere_starts_the_worker(tmp_path: Path) -> None:
         assert bridge.rest()[0]["ok"] is True
 
 
-def test_without_lmwire_each_request_is_answered_with_what_to_install(tmp_path: Path) -> None:
+def test_without_lmwire_each_request_is_answered_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = shutil.copy(BRIDGE, tmp_path / "bridge.py")
     requests = (
         '{"cmd":"load","path":"m"}\nnonsense\n{"cmd":"cancel"}\n\n{"cmd":"info"}\n{"cmd":"quit"}\n{"cmd":"info"}\n'
@@ -184,8 +188,9 @@ def test_without_lmwire_each_request_is_answered_with_what_to_install(tmp_path: 
         check=True,
     )
     load, parse_error, info = run.stdout.splitlines()
-    install = f"install it with `{sys.executable} -m pip install 'lmwire["
+    # The file stands alone, so that it repeats the sentence. It runs the pip of its own Python.
+    monkeypatch.setattr(extras, "_pip", lambda: f"{sys.executable} -m pip install")
+    problem = extras.worker_not_installed().replace("mlx-lm", "lmwire")
     for line, start in ((load, "load"), (parse_error, "parse error"), (info, "info")):
-        assert line.startswith(f'{{"error": "{start}: there is no module lmwire_worker: ')
-        assert install in line
-    assert install in run.stderr
+        assert json.loads(line) == {"error": f"{start}: {problem}"}
+    assert run.stderr == f"bridge.py: {problem}\n"

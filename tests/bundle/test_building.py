@@ -45,7 +45,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
         return metadata.distribution(name)
 
     monkeypatch.setattr(distributions, "distribution", installed)
-    with pytest.raises(CliError, match=r"--extra vision needs mlx-vlm.*pip install 'lmwire\[vision\]'"):
+    with pytest.raises(CliError, match=r"--extra vision: mlx-vlm is not installed; install it"):
         required_distributions(["vision"])
 
 

@@ -5,7 +5,8 @@ import { VERSION } from "./version.js";
 
 /** Longest wait for a worker that is downloaded first, in milliseconds. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
-const INSTALL = "install it with: uv tool install 'lmwire[cpu]' (on macOS: 'lmwire[worker]')";
+/** What pip and uvx install for this machine's models. */
+const PACKAGES = `lmwire[${process.platform === "darwin" ? "worker" : "cpu"}]==${VERSION}`;
 
 /** A worker that was found. */
 export interface FoundWorker {
@@ -28,9 +29,7 @@ export interface FoundWorker {
 export function findWorker(env: NodeJS.ProcessEnv = process.env): FoundWorker {
   const found = besideProgram() ?? fromVariable(env.LMWIRE_WORKER) ?? onPath(env) ?? byUvx(env);
   if (found) return found;
-  throw new StartFailed(
-    `no worker: there is no folder lmwire beside the program, no $LMWIRE_WORKER, and no lmwire on PATH; ${INSTALL}`,
-  );
+  throw new StartFailed(`no worker found; install it with \`pip install '${PACKAGES}'\`, or install uv`);
 }
 
 /** Return the worker that is shipped with the program: an app's executable, or a script that Node runs. */
@@ -73,9 +72,8 @@ function onPath(env: NodeJS.ProcessEnv): FoundWorker | undefined {
 
 function byUvx(env: NodeJS.ProcessEnv): FoundWorker | undefined {
   const program = lookUp("uvx", env);
-  const requirement = `lmwire[${process.platform === "darwin" ? "worker" : "cpu"}]==${VERSION}`;
-  const command = program ? [program, "--from", requirement, "lmwire", "worker"] : undefined;
-  return command && { command, place: `uvx ${requirement}`, startTimeoutMs: DOWNLOAD_TIMEOUT_MS };
+  const command = program ? [program, "--from", PACKAGES, "lmwire", "worker"] : undefined;
+  return command && { command, place: `uvx ${PACKAGES}`, startTimeoutMs: DOWNLOAD_TIMEOUT_MS };
 }
 
 /** Return a program of PATH. Empty and relative entries mean the working directory, and are skipped. */

@@ -103,7 +103,11 @@ test("a worker is found by the variable, then on PATH, then by uvx", (t) => {
   assert.deepEqual(findWorker({ ...env, LMWIRE_WORKER: '["ssh", "box", "lmwire"]' }).command, ["ssh", "box", "lmwire"]);
   assert.deepEqual(findWorker({ PATH: env.PATH }).command, [lmwire, "worker"]);
   assert.equal(findWorker({ PATH: join(folder, "b") }).command[0], uvx);
-  assert.throws(() => findWorker({ PATH: "" }), StartFailed);
+  const packages = `lmwire[${process.platform === "darwin" ? "worker" : "cpu"}]==${VERSION}`;
+  assert.throws(
+    () => findWorker({ PATH: "" }),
+    new StartFailed(`no worker found; install it with \`pip install '${packages}'\`, or install uv`),
+  );
   assert.throws(() => findWorker({ LMWIRE_WORKER: "[1]" }), /JSON list of strings/);
 });
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lmwire_protocol.extras import worker_install_hint
+from lmwire_protocol.extras import worker_not_installed
 
 from .child_process import python_command, python_program
 from .errors import LmwireError
@@ -111,4 +111,4 @@ def listing_command(*options: str) -> list[str]:
 
 def _require_worker() -> None:
     if python_program() == sys.executable and find_spec("huggingface_hub") is None:
-        raise LmwireError(f"MLX is not installed; {worker_install_hint()}")
+        raise LmwireError(worker_not_installed())

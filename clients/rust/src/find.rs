@@ -152,4 +152,14 @@ mod tests {
         fs::remove_dir_all(both).unwrap();
         fs::remove_dir_all(uvx).unwrap();
     }
+
+    #[test]
+    fn without_a_worker_the_error_says_what_to_install() {
+        let error = Error::WorkerNotFound { packages: packages() }.to_string();
+        let extra = if cfg!(target_os = "macos") { "worker" } else { "cpu" };
+        assert_eq!(
+            error,
+            format!("no worker found; install it with `pip install 'lmwire[{extra}]=={VERSION}'`, or install uv")
+        );
+    }
 }

@@ -163,7 +163,10 @@ return {
       local path = vim.env.PATH
       vim.env.PATH = "/nowhere"
       local is_found, failure = pcall(find_worker.find)
-      assert(not is_found and failure:find("install it with", 1, true), failure)
+      local extra = vim.fn.has("mac") == 1 and "worker" or "cpu"
+      local package = ("lmwire[%s]==%s"):format(extra, require("lmwire.version"))
+      equal("lmwire: no worker found; install it with `pip install '" .. package .. "'`, or install uv", failure)
+      assert(not is_found)
       vim.env.LMWIRE_WORKER = '["ssh", "box", "lmwire", "worker"]'
       equal({ { "ssh", "box", "lmwire", "worker" }, false, 30000 }, { find_worker.find() })
       vim.env.LMWIRE_WORKER = "/opt/lmwire"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmwire_protocol import DEFAULT_MODEL, FEATURES, Load, RequestError
-from lmwire_protocol.extras import install_hint, worker_install_hint
+from lmwire_protocol.extras import not_installed, worker_install_hint, worker_not_installed
 
 from ..engine.interface import LoadCancelled, ModelRunner, Report
 from ..engine.load_context import LoadContext
@@ -71,7 +71,7 @@ class MlxModelLoader:
         from ..process.private_directory import use_private_directory  # after the first reply
 
         if "mlx_lm" not in self.names:
-            self._missing = f"mlx-lm is not installed; {worker_install_hint()}"
+            self._missing = worker_not_installed()
             return
         try:
             use_private_directory(on_exit)
@@ -182,8 +182,8 @@ class MlxModelLoader:
 
     def _require(self, library: str, why: str) -> None:
         if library not in self.names:
-            problem = f"{why}, and {library.replace('_', '-')} is not installed"
-            raise RequestError("unsupported", f"{problem}; {install_hint('vision')}")
+            problem = not_installed(library.replace("_", "-"), "vision")
+            raise RequestError("unsupported", f"{why}, and {problem}")
 
 
 def _config_of(folder: Path) -> dict[str, Any]:

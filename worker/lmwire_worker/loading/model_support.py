@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.extras import not_installed
 
 from ..multimodal.detect import is_supported, unsupported_problem
 from .model_kind import Kind, detect_kind
@@ -52,7 +53,7 @@ def _can_see(config: dict[str, Any]) -> bool:
 
 
 def _missing(library: str) -> str | None:
-    return None if find_spec(library) else f"{library.replace('_', '-')} is not installed"
+    return None if find_spec(library) else not_installed(library.replace("_", "-"), "vision")
 
 
 @cache

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from .media_error import MediaError
 
@@ -66,5 +66,4 @@ def decode_aac(content: bytes, container: str, limit: int) -> "tuple[array[float
 
 
 def _missing_library() -> MediaError:
-    problem = f"PyAV is not installed, which reads M4A and AAC; {install_hint('aac')}"
-    return MediaError(problem, "unsupported")
+    return MediaError(not_installed("PyAV", "aac", purpose="reads M4A and AAC"), "unsupported")

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from .media_error import MediaError
 from .policy import MediaPolicy
@@ -71,7 +71,7 @@ def decode_image(content: bytes, policy: MediaPolicy, allowance: PixelBudget) ->
         import PIL.Image
         import PIL.ImageOps
     except ImportError:
-        problem = f"Pillow is not installed, which reads images; {install_hint('vision')}"
+        problem = not_installed("Pillow", "vision", purpose="reads images")
         raise MediaError(problem, "unsupported") from None
     try:
         image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from .aac import container_format, decode_aac
 from .media_error import MediaError
@@ -53,7 +53,7 @@ def decode_sound(content: bytes, policy: MediaPolicy) -> "tuple[NDArray[np.float
         import miniaudio  # noqa: F401
         import numpy as np
     except ImportError:
-        problem = f"miniaudio is not installed, which reads sounds; {install_hint('vision')}"
+        problem = not_installed("miniaudio", "vision", purpose="reads sounds")
         raise MediaError(problem, "unsupported") from None
     if content.startswith(b"OggS"):
         decoded, rate = decode_vorbis(content, policy.max_samples)

@@ -4,7 +4,7 @@ import io
 from array import array
 from typing import Final
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from .media_error import MediaError
 
@@ -25,7 +25,7 @@ def decode_vorbis(content: bytes, limit: int) -> "tuple[array[float], int]":
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: it does not find its own library
-        problem = f"soundfile is not installed, which reads Ogg Vorbis; {install_hint('vision')}"
+        problem = not_installed("soundfile", "vision", purpose="reads Ogg Vorbis")
         raise MediaError(problem, "unsupported") from None
     samples = array("f")
     try:

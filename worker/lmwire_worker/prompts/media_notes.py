@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from lmwire_protocol import AudioPart, Message, RequestError, TextPart
-from lmwire_protocol.extras import install_command
+from lmwire_protocol.extras import not_installed
 
 from ..media import MediaKind
 
@@ -56,8 +56,8 @@ def message_text(message: Message, path: str, *, strict: bool, supported_kinds: 
 def _install_hint(kind: MediaKind) -> str:
     if find_spec("mlx_vlm"):
         return ""
-    verb = "hear are given sounds" if kind == "sound" else "see are shown images"
-    return f"; models that {verb} with `{install_command('vision')}`"
+    purpose = f"runs models that {'hear' if kind == 'sound' else 'see'}"
+    return f"; {not_installed('mlx-vlm', 'vision', purpose=purpose)}"
 
 
 def _attachment_note(kinds: list[MediaKind]) -> str:

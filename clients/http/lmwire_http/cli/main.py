@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ..http.api_keys import InvalidApiKeys, exposure_warning, read_api_keys
 from ..server.server import serve
@@ -89,7 +89,7 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
     if given["unix_socket"] and (given["host"] or given["port"] is not None):
         return "--uds: it replaces --host and --port: leave those out"
     if given["otlp_endpoint"] and not can_trace():
-        return f"--otlp-endpoint: opentelemetry-sdk is not installed; {install_hint('tracing')}"
+        return f"--otlp-endpoint: {not_installed('opentelemetry-sdk', 'tracing')}"
     return None
 
 

@@ -15,7 +15,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lmwire_protocol import __version__
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from .logs import redact
 
@@ -95,7 +95,7 @@ def make_tracer(endpoint: str | None, keys: Sequence[str]) -> "Tracer | None":
     if endpoint is None and not _is_wanted(os.environ):
         return None
     if not can_trace():
-        _log.warning("no traces are sent: opentelemetry-sdk is not installed; %s", install_hint("tracing"))
+        _log.warning("no traces are sent: %s", not_installed("opentelemetry-sdk", "tracing"))
         return None
     try:
         return Tracer(endpoint, keys)

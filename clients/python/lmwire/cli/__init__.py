@@ -42,6 +42,6 @@ def _run_server() -> int:
     from importlib.util import find_spec
 
     if find_spec("starlette") is None:
-        install_hint = import_module("lmwire_protocol.extras").install_hint
-        sys.exit(f"lmwire serve: starlette is not installed; {install_hint('http')}")
+        problem = import_module("lmwire_protocol.extras").not_installed("starlette", "http")
+        sys.exit(f"lmwire serve: {problem}")
     return import_module("lmwire_http.cli.main").main(sys.argv[2:])

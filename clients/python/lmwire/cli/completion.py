@@ -6,6 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from lmwire_protocol.extras import not_installed
+
 from .arguments.commands import subcommands_of
 from .command_tree import complete_parser
 from .errors import OK, CliError
@@ -32,7 +34,7 @@ def completion_script(shell: str) -> str:
     try:
         shtab = import_module("shtab")
     except ModuleNotFoundError:
-        raise CliError("shtab is not installed: pip install shtab") from None
+        raise CliError(not_installed("shtab", None)) from None
     parser = complete_parser()
     _add_completers(parser, shtab)
     return shtab.complete(parser, shell)

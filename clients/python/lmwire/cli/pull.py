@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lmwire_protocol import RequestError
-from lmwire_protocol.extras import worker_install_hint
+from lmwire_protocol.extras import worker_not_installed
 
 from .errors import INTERRUPTED, OK, CliError
 from .progress import show_progress
@@ -40,7 +40,7 @@ def require_worker() -> None:
         CliError: They are not.
     """
     if find_spec("huggingface_hub") is None or find_spec("mlx_lm") is None:
-        raise CliError(f"MLX is not installed; {worker_install_hint()}")
+        raise CliError(worker_not_installed())
 
 
 def _announce(plan: "DownloadPlan") -> None:

@@ -6,7 +6,11 @@ local M = {}
 local START_TIMEOUT_MS = 30 * 1000
 -- uvx downloads the packages first.
 local DOWNLOAD_TIMEOUT_MS = 600 * 1000
-local INSTALL = "install it with: uv tool install 'lmwire[cpu]' (on macOS: 'lmwire[worker]')"
+
+-- Return what pip and uvx install for this machine's models.
+local function packages()
+  return ("lmwire[%s]==%s"):format(vim.fn.has("mac") == 1 and "worker" or "cpu", version)
+end
 
 local function from_variable(value)
   if not value:find("^%s*%[") then
@@ -34,11 +38,9 @@ function M.find(configured)
   elseif vim.fn.executable("lmwire") == 1 then
     return { vim.fn.exepath("lmwire"), "worker" }, true, START_TIMEOUT_MS
   elseif vim.fn.executable("uvx") == 1 then
-    local extra = vim.fn.has("mac") == 1 and "worker" or "cpu"
-    local package = "lmwire[" .. extra .. "]==" .. version
-    return { vim.fn.exepath("uvx"), "--from", package, "lmwire", "worker" }, true, DOWNLOAD_TIMEOUT_MS
+    return { vim.fn.exepath("uvx"), "--from", packages(), "lmwire", "worker" }, true, DOWNLOAD_TIMEOUT_MS
   end
-  error("lmwire: there is no `command` in setup, no $LMWIRE_WORKER, and no lmwire on PATH; " .. INSTALL, 0)
+  error(("lmwire: no worker found; install it with `pip install '%s'`, or install uv"):format(packages()), 0)
 end
 
 --- Return the command that lists the models where the worker runs: its own, with `models --json` instead of `worker`.

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ...sandbox import LimitExceeded, Sandbox
 
@@ -103,7 +103,7 @@ class Vocabulary:
         try:
             import llguidance.hf
         except ImportError:
-            problem = f"constrained answers need llguidance, which is not installed; {install_hint('worker')}"
+            problem = not_installed("llguidance", "worker", purpose="constrains answers")
             raise RequestError("unsupported", problem) from None
         try:
             return llguidance.hf.from_tokenizer(self._tokenizer._tokenizer, n_vocab=self._size, eos_token=self._ends)

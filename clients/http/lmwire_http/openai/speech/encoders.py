@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from lmwire_protocol.extras import install_command
+from lmwire_protocol.extras import not_installed
 
 from ...errors import invalid_field
 from .request_schema import AudioFormat
@@ -68,8 +68,8 @@ def choose_format(requested: AudioFormat | None) -> AudioFormat:
     """
     can_compress = importlib.util.find_spec("av") is not None
     if requested in _CODECS and not can_compress:
-        problem = f"{requested} needs PyAV; ask for wav or pcm, or let the operator run `{install_command('aac')}`"
-        raise invalid_field(f"response_format: {problem}", "response_format")
+        problem = not_installed("PyAV", "aac", purpose=f"makes {requested}")
+        raise invalid_field(f"response_format: ask for wav or pcm: {problem}", "response_format")
     if requested is not None:
         return requested
     return "mp3" if can_compress else "wav"

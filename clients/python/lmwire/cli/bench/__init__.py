@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from types import ModuleType
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ..errors import OK, USAGE, CliError
 from . import plotting
@@ -50,4 +50,4 @@ def _load(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "uvloop":  # the HTTP client of the benchmarks needs it
             raise
-        raise CliError(f"uvloop is not installed; {install_hint('http')}") from error
+        raise CliError(not_installed("uvloop", "http")) from error

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from lmwire_protocol.extras import not_installed
+
 from ..errors import OK, USAGE, CliError
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
@@ -110,4 +112,4 @@ def _import_matplotlib() -> Any:
     try:
         return import_module("matplotlib")
     except ModuleNotFoundError:
-        raise CliError("matplotlib is not installed: pip install 'lmwire[plot]'") from None
+        raise CliError(not_installed("matplotlib", "plot")) from None

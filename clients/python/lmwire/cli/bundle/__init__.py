@@ -9,7 +9,7 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ..errors import OK, USAGE, CliError
 
@@ -36,7 +36,7 @@ def _check(folder: Path) -> int:
 
 def _build(folder: Path, extras: list[str]) -> int:
     if not all(map(importlib.util.find_spec, ("PyInstaller", "packaging"))):
-        raise CliError(f"PyInstaller is not installed; {install_hint('bundle')}")
+        raise CliError(not_installed("PyInstaller", "bundle"))
     from .distributions import default_extras, required_distributions
 
     _require_free(folder)

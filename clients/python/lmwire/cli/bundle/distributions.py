@@ -8,7 +8,7 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ..errors import USAGE, CliError
 
@@ -78,9 +78,7 @@ def _collect(
         try:
             child = distribution(requirement.name)
         except PackageNotFoundError:
-            raise CliError(
-                f"--extra {lmwire_extra} needs {requirement.name}, which is not installed: {install_hint(lmwire_extra)}"
-            ) from None
+            raise CliError(f"--extra {lmwire_extra}: {not_installed(requirement.name, lmwire_extra)}") from None
         _collect(child, frozenset(requirement.extras), lmwire_extra, found, seen)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from lmwire_protocol.extras import install_hint
+from lmwire_protocol.extras import not_installed
 
 from ...child_process import child_environment, python_command
 from ..errors import CliError
@@ -41,7 +41,7 @@ def build_program(work: Path) -> Path:
         CliError: PyInstaller is not installed, or failed.
     """
     if importlib.util.find_spec("PyInstaller") is None:
-        raise CliError(f"PyInstaller is not installed; {install_hint('bundle')}")
+        raise CliError(not_installed("PyInstaller", "bundle"))
     done = subprocess.run(
         python_command("PyInstaller", *_options(work)),
         env=child_environment() | {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "315532800"} | _configuration(work),

@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
     agent = AGENTS[arguments.agent]
     program = shutil.which(agent.program)
     if program is None:
-        raise CliError(f"{agent.program} is not on PATH; install {agent.name}: {agent.install}")
+        raise CliError(f"{agent.program} is not on PATH; install it with `{agent.install}`")
     signal.signal(signal.SIGTERM, _exit_with_cleanup)
     with find_server(arguments.url, arguments.api_key, arguments.model) as server, _scratch_folder() as folder:
         setup = agent.configure(server, folder)
