@@ -13,7 +13,7 @@ from lmwire_protocol.extras import install_command, not_installed, worker_not_in
 REPOSITORY = Path(__file__).parents[2]
 SOURCES = [file for folder in ("protocol", "worker", "clients") for file in (REPOSITORY / folder).rglob("*.py")]
 OTHER_PROGRAMS = REPOSITORY / "clients/python/lmwire/cli/bench/programs"
-"""What lmwire is measured against, and the compilers. No extra has them."""
+"""Programs that the benchmarks measure and compile with. No extra has them."""
 
 
 def test_the_sentence_names_the_library_and_the_command() -> None:
