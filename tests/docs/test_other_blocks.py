@@ -1,6 +1,7 @@
 """The pages' blocks that are not commands: data is parsed, and each program is one that some test compiles."""
 
 import json
+import re
 import shutil
 import subprocess
 import tomllib
@@ -81,6 +82,12 @@ def test_each_program_is_one_that_a_test_compiles() -> None:
 def test_the_excerpt_of_the_tauri_app_is_its_code() -> None:
     shown = first_block("rust", REPOSITORY / "docs" / "embedding-tauri.md")
     assert shown in (REPOSITORY / PROGRAMS["docs/embedding-tauri.md", "rust"]).read_text(encoding="utf-8")
+
+
+def test_the_options_of_the_ai_sdk_are_those_that_a_test_passes() -> None:
+    shown = re.findall(r"(\w+): ", first_block("js", REPOSITORY / "docs" / "clients.md"))
+    passed = re.findall(r"(\w+): ", (REPOSITORY / PROGRAMS["docs/clients.md", "js"]).read_text(encoding="utf-8"))
+    assert shown and set(shown) <= set(passed)
 
 
 @pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed")
