@@ -58,6 +58,7 @@ def _unpack(library: Library, folder: Path) -> Path:
 
 def _adapt(code: str) -> str:
     """Return code that a browser loads without a build step: it finds other files by their path alone."""
+    code = re.sub(r"/\*\*\n \* DO NOT EDIT.*?\*/\n\n?", "", code, count=1, flags=re.DOTALL)
     without_map = re.sub(r"\n?//# sourceMappingURL=\S+\s*", "\n", code)
     return without_map.replace('from"preact"', 'from"./preact.js"').rstrip("\n") + "\n"
 

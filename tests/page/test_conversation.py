@@ -186,6 +186,13 @@ def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage)
     assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["sampling"] == {"top_p": 0.92}
 
 
+def test_settings_that_are_easily_forgotten_are_named_beside_the_message(page: ChatPage) -> None:
+    page.set(isJson=True, system="Be brief.", tools=json.dumps(WEATHER))
+    expect(page.tab.locator(".composer")).to_contain_text("System prompt · JSON · Tools")
+    page.set(isJson=False, system=" ", tools="")
+    expect(page.tab.locator(".composer")).not_to_contain_text("JSON")
+
+
 def test_reasoning_can_be_turned_off(page: ChatPage) -> None:
     page.set(effort="none")
     expect(page.text(page.answered("reasoning off"))).to_have_text("No reasoning.")
@@ -253,5 +260,7 @@ def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
 def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage) -> None:
     region = page.tab.locator("[aria-live=polite]#announcements")
     page.answered("sort a list")
+    expect(region).to_contain_text("python  def by_age")  # without the name of the button
+    expect(region).to_contain_text("Function Time Stable")
     expect(region.locator("p").first).to_have_text("Sorting in Python")
     expect(region.locator("p").last).to_have_text("See the documentation.")

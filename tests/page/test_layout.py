@@ -72,6 +72,24 @@ def test_on_a_phone_the_keyboard_stays_in_the_open_list(phone: ChatPage) -> None
     expect(phone.button("Show conversations")).to_be_focused()
 
 
+def test_on_a_phone_enter_begins_a_line_and_a_chat_begins_without_the_list(phone: ChatPage) -> None:
+    expect(phone.tab.get_by_role("region", name="Messages")).not_to_contain_text("Shift")
+    phone.composer.fill("one")
+    phone.composer.press("Enter")
+    phone.composer.press_sequentially("two")
+    phone.button("Send message").click()
+    expect(phone.questions().locator(".bubble")).to_have_text("one\ntwo")
+    phone.answer("done")
+    phone.button("New chat").click()
+    expect(phone.questions()).to_have_count(0)
+
+
+def test_a_new_user_is_told_how_to_begin(page: ChatPage) -> None:
+    expect(page.tab.get_by_role("region", name="Messages")).to_contain_text(
+        "Enter sends it, Shift + Enter starts a new line."
+    )
+
+
 def test_many_conversations_scroll_in_their_list(page: ChatPage) -> None:
     page.tab.evaluate(SEED, 30)
     page.tab.reload()

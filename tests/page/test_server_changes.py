@@ -54,6 +54,17 @@ def test_a_key_is_kept_in_the_browser_if_the_user_says_so(context: BrowserContex
     other.assert_clean()
 
 
+def test_a_server_without_a_model_says_how_to_get_one(context: BrowserContext, server: Server) -> None:
+    context.route("**/v1/models", lambda route: route.fulfill(json={"data": [], "models": []}))
+    page = ChatPage(context, server.url)
+    advice = "Start it with one: lmwire serve builtin:tiny"
+    expect(page.tab.get_by_role("region", name="Messages")).to_contain_text(advice)
+    page.ask("alpha")
+    expect(page.tab.locator("[data-banner=notice]")).to_contain_text(advice)
+    expect(page.composer).to_have_value("alpha")
+    page.assert_clean()
+
+
 def test_a_model_is_chosen_loaded_and_unloaded(context: BrowserContext, server: Server) -> None:
     page = ChatPage(context, server.url)
     unlock(page, "k-1")

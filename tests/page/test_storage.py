@@ -93,6 +93,14 @@ def test_a_full_storage_is_reported_and_the_conversation_goes_on(page: ChatPage)
     expect(page.tab.locator("[data-banner=notice]")).to_contain_text("storage is full")
 
 
+def test_the_open_conversation_can_be_saved_as_markdown(page: ChatPage) -> None:
+    page.answered("alpha **beta**")
+    page.button("Settings").click()
+    with page.tab.expect_download() as download:
+        page.button("Export this conversation").click()
+    assert download.value.path().read_text() == "## user\n\nalpha **beta**\n\n## tests/mock-7b\n\nalpha **beta**\n"
+
+
 def test_all_conversations_can_be_saved_as_a_file_and_deleted(page: ChatPage) -> None:
     page.answered("alpha")
     page.button("Settings").click()

@@ -68,9 +68,12 @@ class ChatPage:
         expect(self.composer).to_be_visible()
 
     def ask(self, text: str) -> None:
-        """Type a message and send it with the Enter key."""
+        """Type a message and send it with the Enter key, or on a phone with the button."""
         self.composer.fill(text)
-        self.composer.press("Enter")
+        if self.tab.evaluate("matchMedia('(pointer: coarse)').matches"):
+            self.button("Send message").click()
+        else:
+            self.composer.press("Enter")
 
     def answered(self, text: str) -> Locator:
         """Send a message, wait for the end of its answer, and return the answer."""

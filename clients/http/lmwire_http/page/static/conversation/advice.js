@@ -8,7 +8,7 @@ const BY_CODE = {
 
 /** Return a sentence, or an empty text if the error itself has to suffice. */
 export function adviceFor({ status, code, retryable }) {
-  if (status === 0) return "If the server has ended, start it again with lmwire serve. Then try again.";
+  if (status === 0) return "Try again once the server answers.";
   if (status === 401) return "Try again to enter another API key.";
   if (BY_CODE[code]) return BY_CODE[code];
   if (retryable) return "The server is busy. Try again in a moment.";

@@ -10,7 +10,7 @@ export async function readAttachment(file, model) {
   const kind = kindOf(file);
   const limit = kind === "text" ? MAX_TEXT_BYTES : MAX_BYTES;
   if (!kind) throw new Error(`${file.name}: images, sounds and texts can be added.`);
-  if (file.size > limit) throw new Error(`${file.name} is larger than ${limit / 1024} KB.`);
+  if (file.size > limit) throw new Error(`${file.name} is larger than ${limit / 1024 / 1024} MB.`);
   if (kind === "image" && takes(model, "images") === false) throw new Error(`${model.id} does not see images.`);
   if (kind === "sound" && takes(model, "sounds") === false) throw new Error(`${model.id} does not hear sounds.`);
   return { kind, name: file.name, data: await (kind === "text" ? file.text() : dataUrl(file)) };

@@ -22,6 +22,11 @@ export function setSettings(settings) {
   setPreference("settings", settings);
 }
 
+/** Return the names of the settings that change answers in ways that are easily forgotten. */
+export function namesInUse({ system, isJson, tools }) {
+  return [system.trim() && "System prompt", isJson && "JSON", tools.trim() && "Tools"].filter(Boolean);
+}
+
 /** Return the problem of a text that must be JSON of a kind: "object" or "list". Empty if there is none. */
 export function jsonProblem(text, kind) {
   if (!text.trim()) return "";

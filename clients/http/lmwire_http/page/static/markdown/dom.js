@@ -1,7 +1,15 @@
-// Creates elements. Attributes are set one by one: no text is ever parsed as HTML.
+// Creates elements, and reads them out. Attributes are set one by one: no text is ever parsed as HTML.
 export function element(name, attributes = {}, children = []) {
   const created = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
   created.append(...children);
   return created;
+}
+
+const APART = /^(?:FIGURE|DIV|TABLE|T(?:HEAD|BODY|R)|[OU]L|LI|BLOCKQUOTE)$/;
+
+/** Return the text of a block for the ear: cells and items are apart, and buttons are left out. */
+export function spoken(node) {
+  if (node.tagName === "BUTTON") return "";
+  return node.data ?? [...node.childNodes].map(spoken).join(APART.test(node.tagName) ? " " : "");
 }

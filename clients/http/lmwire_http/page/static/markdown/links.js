@@ -18,14 +18,10 @@ export function image(address, alt) {
 }
 
 function safeAddress(address) {
-  const url = URL.parse ? URL.parse(address) : parsed(address);
-  return url && SAFE_PROTOCOLS.includes(url.protocol) ? url.href : "";
-}
-
-function parsed(address) {
   try {
-    return new URL(address);
+    const { protocol, href } = new URL(address);
+    return SAFE_PROTOCOLS.includes(protocol) ? href : "";
   } catch {
-    return null;
+    return "";
   }
 }

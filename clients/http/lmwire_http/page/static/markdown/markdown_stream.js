@@ -1,6 +1,7 @@
 // Shows markdown that grows. Blocks that are complete are rendered once; only the last one is rendered again.
 import { Lexer } from "../vendor/marked.js";
 import { renderBlock } from "./blocks.js";
+import { spoken } from "./dom.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/;
 const ENOUGH_CHARACTERS = 24; // after so much of the next block, it cannot turn out to be a part of the last one
@@ -54,7 +55,7 @@ export class MarkdownStream {
     const node = renderBlock(token, this.#outline);
     if (!node) return;
     this.#element.append(node);
-    this.#onBlock(node.textContent);
+    this.#onBlock(spoken(node));
   }
 
   /** Show the blocks that may still change, in one element. */

@@ -3,7 +3,6 @@ import { apiKey } from "./api_key.js";
 
 /** The server refused a request, or did not answer it (status 0). */
 export class ServerError extends Error {
-  /** @param details The server's `code` and `retryable`, if it has given them. */
   constructor(message, status, { code = "", retryable = false } = {}) {
     super(message);
     Object.assign(this, { status, code, retryable });

@@ -4,6 +4,7 @@ import { getPreference, setPreference } from "../preferences.js";
 import { fetchJson } from "./client.js";
 
 const POLL_MS = 400;
+export const NO_MODEL = "The server has no model that can chat. Start it with one: lmwire serve builtin:tiny";
 
 export class Models extends Observable {
   list = [];

@@ -65,7 +65,7 @@ function End({ message, state, isLast }) {
   const note = !problem && noteOf(message);
   return html`
     ${note && html`<p class="note">${note}</p>`}
-    ${problem && html`<div class="problem" role="alert">${advice && html`<p>${advice}</p>`}<p class=${advice ? "cause" : ""}>${problem}</p></div>`}
+    ${problem && html`<p class="problem" role="alert">${advice && html`<strong>${advice}</strong> `}${problem}</p>`}
     <footer class="actions">
       <${Versions} message=${message} conversations=${conversations} />
       ${message.content && html`<${CopyButton} label="Copy answer" text=${message.content} />`}

@@ -7,7 +7,7 @@ export function Banner({ state: { connection, notices } }) {
   return html`<div class="banners" role="status">
     ${connection.state === "offline" &&
     html`<p class="banner warning" data-banner="offline">
-      <span class="spinner" /><span>The server does not answer. If it has ended, start it again with <code>lmwire serve</code>. This page goes on when it answers.</span>
+      <span class="spinner" /><span>The server does not answer. If it has ended, start it again with <code>lmwire serve</code>: the page goes on.</span>
     </p>`}
     ${notices.text &&
     html`<p class="banner" data-banner="notice">

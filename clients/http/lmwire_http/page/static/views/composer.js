@@ -1,29 +1,40 @@
 // The field for the next message.
 import { contextUse } from "../conversation/figures.js";
+import { getSettings, namesInUse } from "../conversation/settings.js";
+import { NO_MODEL } from "../server/models.js";
 import { html, useChanges, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { AttachmentList } from "./attachment_list.js";
 import { Icon, IconButton } from "./icons.js";
+import { IS_TOUCH } from "./shortcuts.js";
+
+const MUCH = 0.5;
 
 export function Composer({ state }) {
-  const { answering, conversations, drafts, models } = state;
+  const { answering, conversations, drafts, models, notices } = state;
   useChanges(conversations, drafts, models);
   const [text, setText] = useState("");
   const field = useRef(null);
   const isBusy = Boolean(answering.current);
-  const canSend = !isBusy && models.current && (text.trim() || drafts.attachments.length);
+  const canSend = !isBusy && (text.trim() || drafts.attachments.length);
   useGrowing(field, text);
-  useEffect(() => field.current.focus(), [conversations.current?.id]);
+  useEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
   useEffect(() => {
-    if (document.activeElement === document.body) field.current.focus(); // the button that had the focus is gone
+    if (!IS_TOUCH && document.activeElement === document.body) field.current.focus(); // the button that had the focus is gone
   }, [isBusy]);
   const send = (event) => {
     event?.preventDefault();
     if (!canSend) return;
+    if (!models.current) {
+      models.refresh(); // it may ask for the key
+      notices.show(NO_MODEL);
+      return;
+    }
     setText("");
     answering.ask(text.trim(), drafts.take());
   };
   const onKeyDown = (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    const isSent = event.key === "Enter" && !event.shiftKey && !event.isComposing && (!IS_TOUCH || event.ctrlKey || event.metaKey);
+    if (!isSent) return;
     event.preventDefault();
     send();
   };
@@ -45,7 +56,7 @@ export function Composer({ state }) {
       <div class="composer-actions">
         <${AttachButton} drafts=${drafts} models=${models} />
         <span class="gap" />
-        <${ContextMeter} conversations=${conversations} models=${models} />
+        <span class="faint">${notesOf(conversations, models)}</span>
         ${isBusy
           ? html`<button type="button" class="send stop" data-action="stop" aria-label="Stop the answer" title="Stop (Esc)" onClick=${() => answering.stop()}><${Icon} name="stop" /></button>`
           : html`<button type="submit" class="send" data-action="send" aria-label="Send message" title="Send (Enter)" disabled=${!canSend}><${Icon} name="send" /></button>`}
@@ -99,9 +110,9 @@ function pasteFiles(event, drafts, models) {
   drafts.attach(files, models.current);
 }
 
-function ContextMeter({ conversations, models }) {
+/** Return what goes with the next message without being in sight. */
+function notesOf(conversations, models) {
   const use = contextUse(conversations.path, models.current?.context_length);
-  if (use === null) return null;
-  const text = `${Math.round(use * 100)} % of the context used`;
-  return html`<meter class="context" min="0" max="1" high="0.8" value=${use} title=${text} aria-label=${text} />`;
+  const context = use > MUCH && `${Math.round(use * 100)} % of the context used`;
+  return [...namesInUse(getSettings()), context].filter(Boolean).join(" · ");
 }

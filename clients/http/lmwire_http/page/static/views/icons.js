@@ -19,7 +19,6 @@ const PATHS = {
   clip: "M14 7l-5.5 5.5a1.5 1.5 0 0 0 2 2L16 9a3 3 0 0 0-4.5-4.5L5.5 10.500a5 5 0 0 0 7 7",
   close: "M5 5l10 10M15 5L5 15",
   chevron: "M6 8l4 4 4-4",
-  play: "M7 5l8 5-8 5z",
 };
 
 export function Icon({ name }) {

@@ -1,5 +1,5 @@
 // The choice of a model, with the state of each.
-import { loadProgress } from "../server/models.js";
+import { NO_MODEL, loadProgress } from "../server/models.js";
 import { html, useChanges } from "./html.js";
 import { Icon } from "./icons.js";
 
@@ -13,7 +13,7 @@ export function ModelPicker({ models }) {
       <${Icon} name="chevron" />
     </button>
     <div popover="auto" id="models" class="popover" role="dialog" aria-label="Models">
-      ${models.isKnown && !models.list.length && html`<p class="faint">This server has no model that can chat.</p>`}
+      ${models.isKnown && !models.list.length && html`<p class="faint">${NO_MODEL}</p>`}
       <ul>
         ${models.list.map((model) => html`<${Row} key=${model.id} model=${model} models=${models} />`)}
       </ul>

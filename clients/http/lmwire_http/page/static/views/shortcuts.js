@@ -1,4 +1,6 @@
 // Keys that work everywhere on the page.
+export const IS_TOUCH = matchMedia("(pointer: coarse)").matches; // its keyboard has no Shift + Enter
+
 export const SHORTCUTS = [
   ["Enter", "Send the message"],
   ["Shift + Enter", "New line"],

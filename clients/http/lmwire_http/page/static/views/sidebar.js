@@ -26,7 +26,7 @@ export function Sidebar({ state: { conversations }, isOverlay, onOpened, onClose
       <ul class="conversation-list">
         ${found.map((each) => html`<${Entry} key=${each.id} conversation=${each} conversations=${conversations} open=${open} />`)}
       </ul>
-      ${!found.length && html`<p class="faint">${wanted ? "Nothing found." : "Your conversations stay in this browser."}</p>`}
+      ${wanted && !found.length && html`<p class="faint">Nothing found.</p>`}
     </nav>
     <div class="backdrop only-phone" onClick=${onClose} />`;
 }

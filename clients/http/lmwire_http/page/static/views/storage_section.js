@@ -11,7 +11,8 @@ export function Storage({ state: { conversations } }) {
   return html`<fieldset>
     <legend>This browser</legend>
     <div class="buttons">
-      <button type="button" onClick=${() => save(conversations)}>Export conversations</button>
+      ${conversations.current && html`<button type="button" onClick=${() => save(asMarkdown(conversations.path), "conversation.md")}>Export this conversation</button>`}
+      <button type="button" onClick=${() => exportAll(conversations)}>Export conversations</button>
       ${isAsked
         ? html`<button type="button" class="danger" onClick=${deleteAll}>Really delete all</button>`
         : html`<button type="button" onClick=${() => setAsked(true)}>Delete all conversations</button>`}
@@ -20,10 +21,17 @@ export function Storage({ state: { conversations } }) {
   </fieldset>`;
 }
 
-async function save(conversations) {
-  const content = JSON.stringify(await conversations.exportAll(), null, 1);
-  const address = URL.createObjectURL(new Blob([content], { type: "application/json" }));
-  const link = Object.assign(document.createElement("a"), { href: address, download: "lmwire-conversations.json" });
+async function exportAll(conversations) {
+  save(JSON.stringify(await conversations.exportAll(), null, 1), "lmwire-conversations.json");
+}
+
+function asMarkdown(path) {
+  return path.map(({ role, model, name, content }) => `## ${name ?? model ?? role}\n\n${content}\n`).join("\n");
+}
+
+function save(content, name) {
+  const address = URL.createObjectURL(new Blob([content]));
+  const link = Object.assign(document.createElement("a"), { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // the download has begun by then
 }

@@ -15,6 +15,7 @@ export function TopBar({ state, hasSidebar, onSidebar, onSettings }) {
     <${IconButton} icon="menu" label=${sidebarLabel} aria-expanded=${hasSidebar} data-action="sidebar" onClick=${onSidebar} />
     <${ModelPicker} models=${state.models} />
     <span class="gap" />
+    ${!hasSidebar && html`<${IconButton} icon="plus" label="New chat" onClick=${() => state.conversations.open("")} />`}
     <${IconButton} icon="sun" label=${dark ? "Light theme" : "Dark theme"} data-action="theme" onClick=${toggle} />
     <${IconButton} icon="settings" label="Settings" data-action="settings" onClick=${onSettings} />
   </header>`;

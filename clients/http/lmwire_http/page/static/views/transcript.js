@@ -1,7 +1,9 @@
 // The messages of the open conversation.
+import { NO_MODEL } from "../server/models.js";
 import { html, useChanges, useEffect, useRef, useState } from "./html.js";
 import { Answer } from "./answer.js";
 import { Icon } from "./icons.js";
+import { IS_TOUCH } from "./shortcuts.js";
 import { ToolResult } from "./tool_calls.js";
 import { UserMessage } from "./user_message.js";
 
@@ -18,7 +20,7 @@ export function Transcript({ state }) {
   }, [current?.title]);
   return html`<div class="transcript" ref=${scroller} tabindex="0" role="region" aria-label="Messages">
     <div class="messages" ref=${content}>
-      ${path.length ? html`<h1 class="visually-hidden">${current.title}</h1>` : html`<${Welcome} />`}
+      ${path.length ? html`<h1 class="visually-hidden">${current.title}</h1>` : html`<${Welcome} models=${state.models} />`}
       ${path.map((message, index) => {
         const View = VIEWS[message.role];
         return html`<${View} key=${message.id} message=${message} state=${state} isLast=${index === path.length - 1} />`;
@@ -29,11 +31,16 @@ export function Transcript({ state }) {
   </div>`;
 }
 
-function Welcome() {
+function Welcome({ models }) {
+  useChanges(models);
   return html`<div class="welcome">
     <img src="page/icon.svg" alt="" width="56" height="56" />
     <h1>What is on your mind?</h1>
-    <p class="faint">Answers come from your own server. Conversations stay in this browser.</p>
+    ${models.isKnown && !models.current && html`<p class="problem">${NO_MODEL}</p>`}
+    <p class="faint">
+      Write a message below. ${!IS_TOUCH && "Enter sends it, Shift + Enter starts a new line. Drop images, sounds or texts anywhere. "}
+      Answers come from your own server. Conversations stay in this browser.
+    </p>
   </div>`;
 }
 
