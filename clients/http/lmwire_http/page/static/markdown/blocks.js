@@ -62,7 +62,7 @@ function table({ header, rows }) {
   const head = element("thead", {}, [element("tr", {}, header.map((each) => cell("th", each)))]);
   const body = element("tbody", {}, rows.map((row) => element("tr", {}, row.map((each) => cell("td", each)))));
   const whole = element("table", {}, rows.length ? [head, body] : [head]);
-  return element("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, [whole]);
+  return element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, [whole]);
 }
 
 function cell(name, { tokens, align }) {

@@ -9,6 +9,6 @@ export function codeBlock(info, text) {
   const name = language ? `Code in ${language}` : "Code";
   return element("figure", { class: "code-block" }, [
     caption,
-    element("pre", { tabindex: "0", role: "region", "aria-label": name }, [code]),
+    element("pre", { tabindex: "0", role: "group", "aria-label": name }, [code]),
   ]);
 }

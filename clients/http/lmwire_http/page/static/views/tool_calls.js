@@ -15,7 +15,7 @@ export function ToolCalls({ message, isRunning, isLast, answering }) {
     ${calls.map(
       (call, index) => html`<div class="call" data-call=${call.name}>
         <p class="call-name">Calls <code>${call.name}</code></p>
-        <pre tabindex="0" role="region" aria-label="Arguments of ${call.name}"><code>${indented(call.arguments)}</code></pre>
+        <pre tabindex="0" role="group" aria-label="Arguments of ${call.name}"><code>${indented(call.arguments)}</code></pre>
         ${isOpen &&
         html`<label>Result of ${call.name}<textarea rows="2" value=${results[index] ?? ""} onInput=${({ target }) => setResults(Object.assign([...results], { [index]: target.value }))} /></label>`}
       </div>`,
@@ -29,7 +29,7 @@ export function ToolResult({ message }) {
   return html`<article class="message tool" data-role="tool">
     <details>
       <summary>Result of <code>${message.name}</code></summary>
-      <pre tabindex="0" role="region" aria-label="Result of ${message.name}"><code>${message.content}</code></pre>
+      <pre tabindex="0" role="group" aria-label="Result of ${message.name}"><code>${message.content}</code></pre>
     </details>
   </article>`;
 }
