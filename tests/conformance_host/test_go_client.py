@@ -1,7 +1,5 @@
 """The Go client passes every case, where Go is installed, and nothing is known to fail."""
 
-import os
-import shutil
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import CaseResult
 from support.process.lmwire_command import REPOSITORY
+from support.process.programs import program
 
 GROUPS = list(dict.fromkeys(case.group for case in CASES))
 SECONDS = 120.0
@@ -21,12 +20,11 @@ Played = dict[str, Future[dict[str, CaseResult]]]
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None and os.environ.get("CI") != "true":
-        pytest.skip("Go is not installed")
-    program = tmp_path_factory.mktemp("go") / "driver"
-    build = ["go", "build", "-o", str(program), "./internal/conformance"]
+    program("go")
+    driver = tmp_path_factory.mktemp("go") / "driver"
+    build = ["go", "build", "-o", str(driver), "./internal/conformance"]
     subprocess.run(build, cwd=REPOSITORY / "clients" / "go", check=True)
-    return program
+    return driver
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ import yaml
 
 from support.markdown import PAGES, Block, fenced_blocks, first_block
 from support.process.lmwire_command import LMWIRE, REPOSITORY, lmwire
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 from support.shell_blocks import SHELLS
 
@@ -90,7 +90,6 @@ def test_the_options_of_the_ai_sdk_are_those_that_a_test_passes() -> None:
     assert shown and set(shown) <= set(passed)
 
 
-@pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed")
 def test_the_commands_for_neovim_open_a_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lmwire").symlink_to(REPOSITORY)
     (tmp_path / "start.vim").write_text(first_block("vim", NEOVIM_README))
@@ -101,7 +100,7 @@ def test_the_commands_for_neovim_open_a_chat(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LMWIRE_WORKER", json.dumps([LMWIRE, "mock", "--scenario", str(tmp_path / "scenario.json")]))
     done = subprocess.run(
-        ["nvim", "--headless", "-u", "NONE", "-i", "NONE", "-n", "-S", "steps.vim"],
+        [program("nvim"), "--headless", "-u", "NONE", "-i", "NONE", "-n", "-S", "steps.vim"],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from lmwire_worker.mock.replies import Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from support.process.lmwire_command import LMWIRE, REPOSITORY
 from support.process.mock_host import LOAD, mock, run_worker
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
@@ -70,8 +70,9 @@ def test_the_example_scenario_embeds_and_transcribes(tmp_path: Path) -> None:
     assert said == ["Buy milk. ", "And bread."]
 
 
-@pytest.mark.parametrize("name", [name for name, runner in RUNNERS.items() if shutil.which(runner[0])])
+@pytest.mark.parametrize("name", RUNNERS)
 def test_the_example_runs(name: str, tmp_path: Path) -> None:
+    program(RUNNERS[name][0])
     for file in (name, "weather.json"):
         (tmp_path / file).write_text(FILES[file])
     env = os.environ | {"PATH": os.pathsep.join((str(Path(LMWIRE).parent), os.environ["PATH"]))}

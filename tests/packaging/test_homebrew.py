@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from support.process.lmwire_command import REPOSITORY
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 METADATA = """\
@@ -45,7 +45,7 @@ def test_the_formula_installs_this_wheel_from_the_release_of_its_version(formula
 
 
 def test_the_formula_is_ruby(formula: str) -> None:
-    if not (ruby := shutil.which("ruby")):
-        pytest.skip("Ruby is not installed, so the formula's syntax is not checked")
-    checked = subprocess.run([ruby, "-c"], input=formula, capture_output=True, text=True, timeout=SECONDS, check=False)
+    checked = subprocess.run(
+        [program("ruby"), "-c"], input=formula, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert checked.returncode == 0, checked.stderr

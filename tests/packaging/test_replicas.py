@@ -1,21 +1,18 @@
 """Two servers with packaging/nginx/lmwire.conf in front: one may die."""
 
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, asked, chat_body
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "lmwire.conf"
-NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/bin")
 
 
 @contextmanager
@@ -36,7 +33,7 @@ def proxy(folder: Path, servers: list[Server]) -> Iterator[str]:
     (folder / "nginx.conf").write_text(
         f"pid {folder}/pid; error_log {folder}/error.log; events {{}}\nhttp {{ access_log off; {paths}\n{text}\n}}\n"
     )
-    command = [str(NGINX), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
+    command = [program("nginx"), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
     subprocess.run(command, check=True, timeout=SECONDS)
     try:
         yield f"http://127.0.0.1:{port}"
@@ -57,7 +54,6 @@ def chats(server: Server) -> int:
     return sum(int(float(number)) for number in found)
 
 
-@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 def test_requests_go_on_when_the_server_that_answered_them_dies(tmp_path: Path) -> None:
     with (
         served("mock", "--worker", MOCK) as one,

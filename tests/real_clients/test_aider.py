@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.clients.agents import TASK, finish_task, scenario_server
-from support.clients.installation import refuse
 from support.clients.relay import Relay
 from support.clients.running import Outside
+from support.process.programs import refuse
 
 ARGUMENTS = ["--yes-always", "--no-gitignore", "--no-check-update", "--no-show-release-notes", "--analytics-disable"]
 ARGUMENTS += ["--edit-format", "whole", "--message", TASK, "hello.txt"]

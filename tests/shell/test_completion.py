@@ -1,7 +1,6 @@
 """Shells complete commands, options, files and models with the scripts of `lmwire completion`."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from lmwire.cli.completion import completion_script
 from support.process.lmwire_command import lmwire
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 _BASH = """
@@ -76,23 +76,23 @@ def test_bash_completes_files(scripts: Path, tmp_path: Path) -> None:
     assert complete_in_bash(scripts, "chat", "--schema", "per", directory=tmp_path) == ["person.json"]
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes_commands_and_options(scripts: Path) -> None:
     def complete(line: str) -> list[str]:
-        return run(scripts, "fish", "-N", "-c", f"source {scripts / 'fish'}; complete -C '{line}' | cut -f1")
+        return run(scripts, program("fish"), "-N", "-c", f"source {scripts / 'fish'}; complete -C '{line}' | cut -f1")
 
     assert "chat" in complete("lmwire ch")
     assert complete("lmwire serve --max-q") == ["--max-queue"]
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 def test_zsh_accepts_its_script_and_finds_the_function(scripts: Path) -> None:
     functions = scripts / "functions"
     functions.mkdir()
     (functions / "_lmwire").write_text((scripts / "zsh").read_text())
     load = f"fpath=({functions} $fpath); autoload -Uz compinit; compinit -u -d {scripts / 'dump'}"
-    assert run(scripts, "zsh", "-f", "-c", f"{load}; autoload +X _lmwire && print $_comps[lmwire]") == ["_lmwire"]
-    assert run(scripts, "zsh", "-f", "-n", str(functions / "_lmwire")) == []
+    assert run(scripts, program("zsh"), "-f", "-c", f"{load}; autoload +X _lmwire && print $_comps[lmwire]") == [
+        "_lmwire"
+    ]
+    assert run(scripts, program("zsh"), "-f", "-n", str(functions / "_lmwire")) == []
 
 
 def test_the_command_prints_the_script(scripts: Path) -> None:

@@ -1,7 +1,6 @@
 """The manual pages have every option of every command, and the programs that show them accept them."""
 
 import argparse
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from lmwire.cli.arguments.commands import walk
 from lmwire.cli.command_tree import complete_parser
 from man_pages import write_man_pages
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 
@@ -43,9 +43,11 @@ def test_an_option_has_its_variable_and_a_workers_has_none(folder: Path) -> None
     ids=lambda command: command[0],
 )
 def test_programs_that_show_manual_pages_accept_them(folder: Path, command: list[str]) -> None:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run(
-        [*command, *sorted(map(str, folder.iterdir()))], capture_output=True, text=True, timeout=SECONDS, check=False
+        [program(command[0]), *command[1:], *sorted(map(str, folder.iterdir()))],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

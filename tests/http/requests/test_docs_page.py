@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,11 @@ import pytest
 import lmwire_http
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, asked, chat_body
+from support.process.programs import program
 from support.process.worker_process import SECONDS
 
 FOLDER = Path(lmwire_http.__file__).parent / "operations/docs_page"
 PARTS = {"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/schema.js": "text/javascript"}
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 BROWSER = """
 import { readFileSync } from "node:fs";
 class Element {
@@ -59,7 +58,7 @@ def document(mock_server: Server) -> Any:
 
 def rendered(document: Any) -> Any:
     """Return what the page shows of a document, and the requests that it sends."""
-    command = ["node", "--input-type=module", "-e", BROWSER, str(FOLDER / "docs.js")]
+    command = [program("node"), "--input-type=module", "-e", BROWSER, str(FOLDER / "docs.js")]
     shown = subprocess.run(
         command, input=json.dumps(document), capture_output=True, text=True, timeout=SECONDS, check=True
     )
@@ -102,7 +101,6 @@ def test_the_docs_pages_own_requests_are_served(mock_server: Server) -> None:
         assert asked(own, "POST", CHAT, chat_body("x"), **{"host": host, **headers}).status == 403
 
 
-@needs_node
 def test_every_operation_and_field_is_shown(document: Any) -> None:
     shown = rendered(document)
     assert document["info"]["version"] in shown["about"][0]
@@ -110,7 +108,6 @@ def test_every_operation_and_field_is_shown(document: Any) -> None:
     assert set(document["components"]["schemas"]["ChatRequest"]["properties"]) <= set(shown["texts"])
 
 
-@needs_node
 def test_a_request_of_the_page_has_the_key_and_an_example_that_is_valid(document: Any) -> None:
     sent = {(options["method"], url): options for url, options in rendered(document)["sent"] if options}
     assert sent["GET", "v1/models"]["headers"] == {"x-api-key": "k-1"}

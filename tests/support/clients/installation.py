@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from support.process.lmwire_command import REPOSITORY
+from support.process.programs import refuse
 
 DEFINITIONS: Final = REPOSITORY / "tests/real_clients"
 """Folder with the requirement files and with package.json."""
@@ -107,13 +108,6 @@ def install_once(name: str, definition: Sequence[str], install: Callable[[Path],
             refuse(f"{name} could not be installed: {_last_line(problem)}")
         marker.write_text(digest)
     return folder
-
-
-def refuse(reason: str) -> None:
-    """Skip the tests of a client that this machine does not have. In CI they fail."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
 
 
 def _node_wheel() -> Path:

@@ -1,16 +1,14 @@
 """The test programs of the clients, brought up to date, which takes a moment after `make go rust node`."""
 
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from lmwire.cli.bench.programs.host_programs import PYTHON
 from support.process.lmwire_command import REPOSITORY
+from support.process.programs import program, refuse
 
 from .mutant_host import DRIVER
 
@@ -22,9 +20,9 @@ def python_program(name: str) -> list[str]:
 
 def go_program(name: str) -> list[str]:
     """Return the command of a program of the Go client: `conformance`, `bench` or `chat`."""
-    program = REPOSITORY / ".cache/go" / name
-    _run("clients/go", ["go", "build", "-o", str(program), f"./internal/{name}"])
-    return [str(program)]
+    built = REPOSITORY / ".cache/go" / name
+    _run("clients/go", ["go", "build", "-o", str(built), f"./internal/{name}"])
+    return [str(built)]
 
 
 def rust_program(name: str) -> list[str]:
@@ -48,7 +46,7 @@ def node_app(folder: Path) -> list[str]:
     package = folder / "node_modules/lmwire"
     _build_node_package("--outDir", str(package / "dist"))
     shutil.copy(REPOSITORY / "clients/node/package.json", package)
-    return [shutil.which("node") or "node", str(shutil.copy(REPOSITORY / "clients/node/test/chat.mjs", folder))]
+    return [program("node"), str(shutil.copy(REPOSITORY / "clients/node/test/chat.mjs", folder))]
 
 
 def _build_node_package(*options: str) -> None:
@@ -63,20 +61,12 @@ PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "n
 
 def _fetch(folder: str, command: Sequence[str]) -> None:
     """Fetch a client's packages. Skip if the toolchain is missing or its registry out of reach, except with CI=true."""
-    if _is_ci():
-        _run(folder, command)
-    elif not shutil.which(command[0]):
-        pytest.skip(f"{command[0]} is not installed")
-    elif subprocess.run(command, check=False, cwd=REPOSITORY / folder).returncode:
-        pytest.skip(f"{command[0]} cannot fetch the packages of {folder}")
+    program(command[0])
+    if subprocess.run(command, check=False, cwd=REPOSITORY / folder).returncode:
+        refuse(f"{command[0]} cannot fetch the packages of {folder}")
 
 
 def _run(folder: str, command: Sequence[str]) -> None:
     """Build a client's driver, which takes a moment after `make go rust node`. Skip without the toolchain."""
-    if not _is_ci() and not shutil.which(command[0]):
-        pytest.skip(f"{command[0]} is not installed")
+    program(command[0])
     subprocess.run(command, check=True, cwd=REPOSITORY / folder)
-
-
-def _is_ci() -> bool:
-    return os.environ.get("CI") == "true"
