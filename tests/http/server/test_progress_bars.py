@@ -18,7 +18,7 @@ WEIGHTS = "model.safetensors"
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    """A hub that sends the second half of the weights only when it is told to."""
+    """A hub that sends the second half of the weights only after `go_on`."""
     with running(Hub(write_model(tmp_path / "served"))) as hub:
         hub.stall = WEIGHTS
         yield hub

@@ -49,7 +49,7 @@ class Bars:
             self._progress.stop()
             self._progress = None
 
-    def add(self, words: str, total: int | None, unit: str, instead_of: TaskID | None) -> TaskID:
+    def add(self, words: str, current: int, total: int | None, unit: str, instead_of: TaskID | None) -> TaskID:
         """Draw one more bar, or another one instead of the bar of the last stage."""
         if self._progress is None:
             columns = (TextColumn("{task.description}", style="dim"), BarColumn(), _AmountColumn())
@@ -57,7 +57,7 @@ class Bars:
             self._progress.start()
         if instead_of is not None:
             self._progress.remove_task(instead_of)
-        return self._progress.add_task(words, total=total, unit=unit)
+        return self._progress.add_task(words, completed=current, total=total, unit=unit)
 
     def update(self, bar: TaskID, current: int, total: int | None) -> None:
         """Draw how far a load has come."""
@@ -66,10 +66,11 @@ class Bars:
 
     def remove(self, bar: TaskID) -> None:
         """Remove a bar."""
-        if self._progress:
+        if self._progress and len(self._progress.tasks) > 1:
             self._progress.remove_task(bar)
-            if not self._progress.tasks:
-                self.close()
+            self._progress.refresh()
+        else:
+            self.close()
 
 
 class _Bar:
@@ -84,7 +85,7 @@ class _Bar:
         """Draw the bar; see `StageProgress.show`."""
         if self._task is None or stage != self._stage:
             words = labelled(self._label, STAGE_WORDS.get(stage, stage))
-            self._stage, self._task = stage, self._bars.add(words, total, unit, self._task)
+            self._stage, self._task = stage, self._bars.add(words, current, total, unit, self._task)
         self._bars.update(self._task, current, total)
 
     def close(self) -> None:
