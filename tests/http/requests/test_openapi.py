@@ -149,7 +149,7 @@ def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path:
         # With several threads, CPython 3.11's ast module fails now and then: recursion depth mismatch.
         options = ["--url", server.url, "--checks", ",".join(CHECKS), "--phases", "coverage", "--workers", "1"]
         options += ["--generation-deterministic", "--continue-on-failure", "--no-color", "--exclude-path", SAME_BODY]
-        options += ["--max-time", str(AT_MOST_S)]
+        options += ["--max-time", str(AT_MOST_S), "--request-timeout", str(SECONDS)]
         command = [sys.executable, "-m", "schemathesis.cli", "run", str(file), *options]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
