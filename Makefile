@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --maxprocesses 4 --numprocesses
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.set-up
 MODEL := .cache/random-tiny
@@ -44,15 +44,15 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
 	@$(MAKE) --no-print-directory style
 # Types and the clients in other languages are checked while the fast tests run, and are reported after them.
-# Two cores run two files at once, since most tests wait for a process. The files keep their order: xdist would move
-# those with few tests to the end, and they take longest. The fast tests' coverage has a floor; the slow ones run most
-# code in other processes, so that theirs would say little and cost much.
+# Three files of slow tests run at once on two cores, too, since most of them wait for a process or for the network. The
+# files keep their order: xdist would move those with few tests to the end, and they take longest. The fast tests'
+# coverage has a floor; the slow ones run most code in other processes, so that theirs would say little and cost much.
 	@logs=$$(mktemp -d); \
 	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
 	[ -n "$(FAST)" ] || $(OTHERS) >$$logs/others 2>&1 & makes=$$!; \
-	$(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
+	$(PYTEST) auto -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
 	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
-	if [ -z "$(FAST)" ]; then $(PYTEST) -m slow; slow=$$?; else slow=0; fi; \
+	if [ -z "$(FAST)" ]; then $(PYTEST) 3 -m slow; slow=$$?; else slow=0; fi; \
 	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
 	rm -r $$logs; exit $$((fast ? fast : others ? others : slow ? slow : typed))
 
