@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from lmwire.cli import progress
-from lmwire.cli.progress import OneLine, PlainLines, make_progress_area, show_progress
-from lmwire.cli.progress_bars import Bars
+from lmwire.cli.progress import Bars, OneLine, PlainLines, StageProgress, show_progress
 
 
 class _Screen(io.StringIO):
@@ -28,6 +27,11 @@ def open_screen(monkeypatch: pytest.MonkeyPatch) -> _Screen:
     return screen
 
 
+def chosen() -> StageProgress:
+    with show_progress() as shown:
+        return shown
+
+
 def test_a_pipe_gets_a_line_at_each_tenth_of_a_download(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress() as shown:
         for percent in range(101):
@@ -39,52 +43,19 @@ def test_a_pipe_gets_a_line_at_each_tenth_of_a_download(capsys: pytest.CaptureFi
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = open_screen(monkeypatch)
+    open_screen(monkeypatch)
     monkeypatch.setenv("TERM", "dumb")
-    assert make_progress_area(screen) is None
-    with show_progress() as shown:
-        assert isinstance(shown, PlainLines)
+    assert isinstance(chosen(), PlainLines)
 
 
 def test_a_terminal_gets_bars_and_without_rich_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = open_screen(monkeypatch)
-    assert isinstance(make_progress_area(screen), Bars)
+    assert isinstance(chosen(), Bars)
     monkeypatch.setattr(progress, "find_spec", lambda _: None)
     with show_progress() as shown:
+        assert isinstance(shown, OneLine)
         shown.show("download", 1_000_000, 2_000_000, "bytes")
     assert screen.getvalue() == "\r\x1b[K\x1b[2mDownloading: 1 MB of 2 MB\x1b[0m\r\x1b[K"
-
-
-def test_lines_appear_above_the_one_line_which_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = open_screen(monkeypatch)
-    area = OneLine(screen)
-    area.begin("owner/name").show("read", 1, 4, "steps")
-    area.print_above("a log\n")
-    line = "\x1b[2mowner/name: Reading the weights: 1 of 4 steps\x1b[0m"
-    assert screen.getvalue() == f"\r\x1b[K{line}\r\x1b[Ka log\n{line}"
-    area.close()
-    assert screen.getvalue().endswith("\r\x1b[K")
-
-
-def test_loads_at_once_have_a_bar_each_below_other_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = open_screen(monkeypatch)
-    area = Bars(screen)
-    area.print_above("before [red]\n")
-    one, other = area.begin("one"), area.begin("other")
-    one.show("download", 1_500_000, 3_000_000, "bytes")
-    other.show("warm_up", 1, 4, "steps")
-    area.print_above("between [bold]\n")
-    after = screen.getvalue().partition("between [bold]\n")[2]
-    assert screen.getvalue().startswith("before [red]\n")
-    assert after.index("one: Downloading") < after.index("1.5/3.0 MB")
-    assert after.index("other: Warming up") < after.index("1/4")
-    one.close()
-    area.print_above("later\n")
-    assert "one: " not in screen.getvalue().partition("later\n")[2]
-    other.close()
-    drawn = screen.getvalue()
-    area.print_above("after\n")
-    assert screen.getvalue() == f"{drawn}after\n"
 
 
 def test_a_bar_has_the_stage_and_its_amounts_and_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

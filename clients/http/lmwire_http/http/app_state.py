@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ..pool import Pool
-from ..pool.download_log import ShowLoad, log_download
 from ..pool.readiness import Readiness
 from ..pool.startup import Startup
 from ..settings import Settings
@@ -30,14 +29,9 @@ class AppState:
     """Responses of /v1/responses that requests can continue."""
 
 
-def make_app_state(settings: Settings, show_load: ShowLoad = log_download) -> AppState:
-    """Return the parts of a server. Nothing is started.
-
-    Args:
-        settings: The server's settings.
-        show_load: Shows the progress of a load.
-    """
-    pool, startup = Pool(settings, show_load=show_load), Startup()
+def make_app_state(settings: Settings) -> AppState:
+    """Return the parts of a server. Nothing is started."""
+    pool, startup = Pool(settings), Startup()
     return AppState(
         settings=settings,
         pool=pool,

@@ -72,13 +72,12 @@ def _to_model(served: ServedModel) -> Model:
         max_model_len=context,
         loaded=served.loaded is not None,
         state=served.state,
-        load_progress=to_progress(served.load_progress),
+        load_progress=_to_progress(served.load_progress),
         capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
     )
 
 
-def to_progress(progress: events.Progress | None) -> LoadProgress | UnsetType:
-    """Return the progress of a load as clients see it; absent if it has none."""
+def _to_progress(progress: events.Progress | None) -> LoadProgress | UnsetType:
     if progress is None:
         return UNSET
     total = UNSET if progress.total is None else progress.total

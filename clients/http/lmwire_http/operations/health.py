@@ -7,7 +7,6 @@ import msgspec
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json
-from ..openai.models import LoadProgress, to_progress
 
 
 class Health(msgspec.Struct):
@@ -22,8 +21,6 @@ class Ready(msgspec.Struct, omit_defaults=True):
     ready: bool
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """Why the server is not ready."""
-    load_progress: LoadProgress | msgspec.UnsetType = msgspec.UNSET
-    """Progress of a model's load; absent if none is being loaded, and once the server is ready."""
 
 
 async def _health(context: RequestContext, _: None) -> Json:
@@ -32,10 +29,7 @@ async def _health(context: RequestContext, _: None) -> Json:
 
 async def _ready(context: RequestContext, _: None) -> Json:
     problem = await context.state.readiness.problem()
-    if problem is None:
-        return Json(Ready(ready=True))
-    progress = to_progress(context.state.pool.load_progress())
-    return Json(Ready(ready=False, reason=problem, load_progress=progress), 503)
+    return Json(Ready(ready=True)) if problem is None else Json(Ready(ready=False, reason=problem), 503)
 
 
 HEALTH: Final = Endpoint(

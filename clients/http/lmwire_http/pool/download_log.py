@@ -1,26 +1,13 @@
 """Log how far the download of a model has come."""
 
 import logging
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Final, TypeAlias
+from typing import Final
 
 from lmwire_protocol.events import Progress
 
 _STEPS: Final = 10
 """Number of lines for a download, without the first one."""
 _log = logging.getLogger("lmwire_http")
-
-
-OnProgress: TypeAlias = Callable[[Progress], None]
-ShowLoad: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
-"""Shows the progress of a model's load, whose name it takes. The block gets the function that takes the events."""
-
-
-@contextmanager
-def log_download(model: str) -> Generator[OnProgress]:
-    """Log the download of a model while the block runs; see `ShowLoad`."""
-    yield DownloadLog(model)
 
 
 class DownloadLog:

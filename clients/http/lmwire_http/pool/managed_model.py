@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
 
 from ..errors import ApiError
 from .affinity import PrefixAffinity
-from .download_log import OnProgress, ShowLoad
+from .download_log import DownloadLog
 from .fair_queue import FairQueue
 from .hidden_paths import PathRedactor
 from .load_need import LoadNeed
@@ -20,6 +20,7 @@ from .replica import Replica
 from .status import ModelStatus
 
 T = TypeVar("T")
+OnProgress: TypeAlias = Callable[[events.Progress], None]
 
 _RETRY_S: Final = 1.0
 _DEFAULT_BATCH_SIZE: Final = 32
@@ -37,7 +38,6 @@ class ManagedModel:
         paths: Removes the model's folders from error messages.
         make: Returns a worker that has not been started.
         load: Loads the model into a worker, and reports its progress.
-        show_load: Shows the progress of a load.
         max_requests: Most requests at once, waiting ones included.
         step_limit_s: End a worker after this time without progress, in seconds; never if 0.
         clock: Returns a monotonic time in seconds.
@@ -50,7 +50,6 @@ class ManagedModel:
         paths: PathRedactor,
         make: Callable[["ManagedModel"], AsyncWorker],
         load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]],
-        show_load: ShowLoad,
         *,
         max_requests: int,
         step_limit_s: float,
@@ -79,7 +78,7 @@ class ManagedModel:
             Replica(
                 spec.id,
                 partial(make, self),
-                partial(self._load, load, show_load),
+                partial(self._load, load),
                 partial(self._affinity.forget, number),
                 step_limit_s,
             )
@@ -146,17 +145,13 @@ class ManagedModel:
         return self.replicas[self._affinity.choose(prompt, [replica.in_flight for replica in self.replicas], up)]
 
     async def _load(
-        self,
-        load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]],
-        show_load: ShowLoad,
-        worker: AsyncWorker,
+        self, load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]], worker: AsyncWorker
     ) -> events.ModelDone:
-        with show_load(self.spec.id) as show:
-            return await load(worker, partial(self._note_progress, show))
+        return await load(worker, partial(self._note_progress, DownloadLog(self.spec.id)))
 
-    def _note_progress(self, show: OnProgress, progress: events.Progress) -> None:
+    def _note_progress(self, log: DownloadLog, progress: events.Progress) -> None:
         self.load_progress = progress
-        show(progress)
+        log(progress)
 
     def _batch_size(self) -> int:
         """Return the number of rows that all workers can compute together."""

@@ -22,7 +22,6 @@ from lmwire_protocol import events
 from ..errors import ApiError, api_error
 from ..settings import Settings
 from .device_gauge import DeviceGauge
-from .download_log import ShowLoad, log_download
 from .hidden_paths import PathRedactor
 from .idle_reaper import IdleReaper
 from .managed_model import ManagedModel
@@ -47,7 +46,6 @@ class Pool:
         settings: The server's settings.
         listing: Lists the models on this machine.
         measure_device: Measures the memory of this machine's device.
-        show_load: Shows the progress of a load.
         clock: Returns a monotonic time in seconds.
     """
 
@@ -57,10 +55,9 @@ class Pool:
         *,
         listing: Callable[..., Sequence[LocalModel]] = local_models,
         measure_device: Callable[[], DeviceMemory] = device_memory,
-        show_load: ShowLoad = log_download,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._settings, self._clock, self._show_load = settings, clock, show_load
+        self._settings, self._clock = settings, clock
         self._resolver = ModelResolver(settings, listing, clock)
         self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_limit)
         self._gauge = None if settings.worker_command else DeviceGauge(measure_device)
@@ -171,11 +168,6 @@ class Pool:
             ApiError: No model has that name.
         """
         return self._to_served(await self._resolve(name))
-
-    def load_progress(self) -> events.Progress | None:
-        """Return the last report of a load that runs; None if there is none."""
-        loading = (model.load_progress for model in self._models.values() if model.load_task)
-        return next(filter(None, loading), None)
 
     def statuses(self) -> list[ModelStatus]:
         """Return the status of each model that is or was in memory."""
@@ -324,7 +316,6 @@ class Pool:
             PathRedactor(spec, self._settings.load_options),
             self._make_worker,
             lambda worker, report: worker.load(spec.path, on_progress=report, **self._load_options(worker)),
-            self._show_load,
             max_requests=self._settings.max_requests,
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,

@@ -18,7 +18,6 @@ import uvicorn
 from ..app import make_app_with_state
 from ..errors import ApiError
 from ..http.app_state import AppState, make_app_state
-from ..pool.download_log import ShowLoad, log_download
 from ..settings import Settings
 from ..telemetry.logs import log_to_stderr
 from .client_connection import ClientConnection
@@ -40,14 +39,14 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotListen: The address is invalid or taken, or would let anyone in.
     """
-    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys, settings.log_level) as log:
-        failure = _serve(settings, found, log.draw_load if log.draws else log_download)
+    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys, settings.log_level):
+        failure = _serve(settings, found)
     return os.EX_UNAVAILABLE if failure else os.EX_OK
 
 
-def _serve(settings: Settings, found: ListeningSockets, show_load: ShowLoad) -> BaseException | None:
+def _serve(settings: Settings, found: ListeningSockets) -> BaseException | None:
     """Serve, and return the error that made it impossible; None after an orderly shutdown."""
-    state = make_app_state(settings, show_load)
+    state = make_app_state(settings)
     config = uvicorn.Config(
         make_app_with_state(state),
         loop="uvloop",

@@ -1,22 +1,16 @@
 """The log on stderr: one line per request, and errors. It never contains prompts, answers or API keys."""
 
-import io
 import json
 import logging
 import os
 import select
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from itertools import groupby
 from queue import SimpleQueue
 from time import sleep
-from typing import Any, Final, Literal, TextIO, cast
-
-from lmwire.cli.progress import ProgressArea, StageProgress, make_progress_area
-from lmwire_protocol.events import Progress
+from typing import Any, Final, Literal
 
 from ..settings import LogLevel
 
@@ -54,16 +48,16 @@ def redact(text: str, keys: Sequence[str]) -> str:
 @contextmanager
 def log_to_stderr(
     format: Literal["text", "json"], keys: Sequence[str] = (), level: LogLevel = "info"
-) -> Generator["StderrHandler"]:
-    """Write all log records, also those of libraries, to stderr while the block runs. Yield the handler.
+) -> Generator[None]:
+    """Write all log records, also those of libraries, to stderr while the block runs.
 
     Args:
-        format: Format of the lines. On a terminal, loads have bars below those for people.
+        format: Format of the lines.
         keys: API keys to remove from the lines.
         level: Level of the least important lines. `debug` is for the server's own: a library's could quote a prompt.
     """
     least = logging.getLevelNamesMapping()[level.upper()]
-    lines = StderrHandler(keys, make_progress_area(cast("TextIO", _Stderr())) if format == "text" else None)
+    lines = StderrHandler(keys)
     lines.setLevel(least)
     lines.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
@@ -72,25 +66,23 @@ def log_to_stderr(
     _log.setLevel(least)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without "Started server process" and the like
     try:
-        yield lines
+        yield
     finally:
         root.removeHandler(lines)
         lines.close()
 
 
 class StderrHandler(logging.Handler):
-    """Handler that writes lines to stderr in a thread of its own, which also draws the progress of loads.
+    """Handler that writes lines to stderr in a thread of its own.
 
     Args:
         keys: API keys to remove from the lines.
-        area: Draws the progress of loads; None if stderr is not a terminal.
     """
 
-    def __init__(self, keys: Sequence[str] = (), area: ProgressArea | None = None) -> None:
+    def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
         self._keys = sorted(keys, key=len, reverse=True)
-        self._area = area
-        self._waiting: SimpleQueue[str | Callable[[], None] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
@@ -108,29 +100,6 @@ class StderrHandler(logging.Handler):
         except Exception:
             self.handleError(record)
 
-    @property
-    def draws(self) -> bool:
-        """Return whether the progress of loads is drawn."""
-        return self._area is not None
-
-    @contextmanager
-    def draw_load(self, model: str) -> Generator[Callable[[Progress], None]]:
-        """Draw the progress of a load while the block runs. Yield the function that takes its events.
-
-        Args:
-            model: The model's name.
-        """
-        assert self._area
-        bar = self._area.begin(model)
-        try:
-            yield partial(self._show, bar)
-        finally:
-            self._waiting.put(bar.close)
-
-    def _show(self, bar: StageProgress, event: Progress) -> None:
-        if self._waiting.qsize() < _MAX_WAITING_LINES:
-            self._waiting.put(partial(bar.show, event.stage, event.current, event.total, event.unit))
-
     def close(self) -> None:
         """Write the waiting lines, if stderr accepts them in time."""
         self._waiting.put(None)
@@ -140,46 +109,17 @@ class StderrHandler(logging.Handler):
     def _write(self) -> None:
         more = True
         while more:
-            waiting = [self._waiting.get()]
-            # Take only what waits now: under constant logging this loop would never reach the write.
-            waiting += [self._waiting.get() for _ in range(self._waiting.qsize())]
-            more = waiting[-1] is not None
+            lines = [self._waiting.get()]
+            # Take only the lines that wait now: under constant logging this loop would never reach the write.
+            lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
+            more = lines[-1] is not None
+            text = "".join([line for line in lines if line is not None])
             try:
-                for are_lines, items in groupby(waiting, lambda item: isinstance(item, str)):
-                    if are_lines:
-                        self._write_lines("".join(cast("Iterator[str]", items)))
-                    else:
-                        for draw in filter(None, cast("Iterator[Callable[[], None] | None]", items)):
-                            draw()
-                if self._area and not more:
-                    self._area.close()
+                _write(text.encode("utf-8", "backslashreplace"))
             except OSError:
                 return  # stderr is closed
             if more:
                 sleep(_WRITE_INTERVAL_S)  # requests often end together: one write is cheaper than a wake-up each
-
-    def _write_lines(self, text: str) -> None:
-        if self._area:
-            self._area.print_above(text)
-        else:
-            _write(text.encode("utf-8", "backslashreplace"))
-
-
-class _Stderr(io.TextIOBase):
-    """The server's stderr as the stream of a display. It has no lock that a stuck terminal would hold at the exit."""
-
-    def fileno(self) -> int:
-        """See `io.IOBase`."""
-        return 2
-
-    def isatty(self) -> bool:
-        """See `io.IOBase`."""
-        return os.isatty(2)
-
-    def write(self, text: str, /) -> int:
-        """See `io.TextIOBase`."""
-        _write(text.encode("utf-8", "backslashreplace"))
-        return len(text)
 
 
 class TextFormatter(logging.Formatter):

@@ -18,7 +18,6 @@ import msgspec
 from ...child_process import child_environment, python_command
 from ..arguments.launch import DEFAULT_URL
 from ..errors import CliError
-from ..progress import ProgressArea, make_progress_area
 
 _ANSWER_TIMEOUT_S: Final = 10
 """Longest time for the server to answer a question about itself, in seconds."""
@@ -46,22 +45,6 @@ class _ListedModel(msgspec.Struct):
 class _ModelList(msgspec.Struct):
     data: list[_ListedModel]
     models: msgspec.Raw = msgspec.Raw(b"[]")
-
-
-class _LoadProgress(msgspec.Struct):
-    """Progress of a load in the answer of /ready."""
-
-    stage: str
-    current: int
-    unit: str
-    total: int | None = None
-
-
-class _Ready(msgspec.Struct):
-    """The answer of /ready."""
-
-    ready: bool
-    load_progress: _LoadProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,52 +174,30 @@ def _started(model: str) -> Generator[str]:
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", log: IO[str]) -> str:
-    """Return the server's address once its model is loaded. Until then, show its log and the load on stderr."""
-    area = make_progress_area(sys.stderr)
-    bar = area.begin() if area else None
+    """Return the server's address once its model is loaded. Copy its log to stderr until then."""
     lines: list[str] = []
-    try:
-        while process.poll() is None:
-            lines += _copy(log, area)
-            if found := re.search(r"serves on (\S+)", "".join(lines)):
-                state = _readiness(found[1])
-                if state.ready:
-                    return found[1]
-                if bar and (load := state.load_progress):
-                    bar.show(load.stage, load.current, load.total, load.unit)
-            time.sleep(_POLL_S)
-        _copy(log, area)
-    finally:
-        if area:
-            area.close()
+    while process.poll() is None:
+        lines += _copy(log)
+        if (found := re.search(r"serves on (\S+)", "".join(lines))) and _is_ready(found[1]):
+            return found[1]
+        time.sleep(_POLL_S)
+    _copy(log)
     raise CliError("the server could not start; its log is above")
 
 
-def _copy(log: IO[str], area: ProgressArea | None) -> list[str]:
-    """Copy the log's new lines to stderr, without the questions whether it is ready, and return them.
-
-    Args:
-        log: The log.
-        area: The bar on stderr, which shows what the lines about a download do; None if there is none.
-    """
+def _copy(log: IO[str]) -> list[str]:
+    """Copy the log's new lines to stderr, without the questions whether it is ready, and return them."""
     lines = [line for line in log if "path=/ready" not in line]
-    if area:
-        if shown := "".join(line for line in lines if " info downloading " not in line):
-            area.print_above(shown)
-    else:
-        sys.stderr.writelines(lines)
+    sys.stderr.writelines(lines)
     return lines
 
 
-def _readiness(url: str) -> _Ready:
-    """Return whether a server can serve requests, and the progress of the load if it cannot yet."""
+def _is_ready(url: str) -> bool:
     try:
         with _open(f"{url}/ready", timeout=_ANSWER_TIMEOUT_S):
-            return _Ready(True)
-    except HTTPError as error:
-        return msgspec.json.decode(error.read(_MOST_BYTES), type=_Ready)
+            return True
     except OSError:
-        return _Ready(False)
+        return False
 
 
 def _stop(process: "subprocess.Popen[Any]") -> None:
