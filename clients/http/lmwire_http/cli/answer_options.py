@@ -1,6 +1,6 @@
 """Options of `lmwire serve` for answers: their length, tool calls and reasoning."""
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire.cli.option_sources import Flag
 
 from .arg_types import ArgumentGroup, count
 

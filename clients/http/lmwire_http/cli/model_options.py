@@ -2,7 +2,7 @@
 
 import argparse
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire.cli.option_sources import Flag
 
 from ..settings import Settings
 from .arg_types import ArgumentGroup, command, count, duration, memory_limit, model, positive_duration, size

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire.cli.option_sources import Flag
 
 from ..settings import MIB, LogLevel, Settings
 from .arg_types import (
