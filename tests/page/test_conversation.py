@@ -208,34 +208,34 @@ def test_sounds_and_texts_can_be_added_and_other_files_are_refused(page: ChatPag
     )
     expect(page.tab.locator(".composer .attachment")).to_have_count(2)
     expect(page.tab.locator("[data-banner=notice]")).to_contain_text("tool.exe")
-    with page.tab.expect_request("**/chat/completions") as sent:
+    with page.reporting_an_error(), page.tab.expect_request("**/chat/completions") as sent:
         page.ask("Listen and read.")
-        page.answer()
+        page.answer("failed")  # the model hears nothing
     sound, text, _ = body_of(sent.value)["messages"][0]["content"]
     assert sound["input_audio"] == {"data": "UklGRg=="}
     assert text["text"].startswith("list.csv:\n\na,b")
 
 
 def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> None:
-    page.ask("no luck")
-    expect(page.answer("failed").get_by_role("alert")).to_contain_text("engine")
-    page.errors.clear()  # the browser reports each response with status 5xx
+    with page.reporting_an_error():
+        page.ask("no luck")
+        expect(page.answer("failed").get_by_role("alert")).to_contain_text("engine")
     expect(page.button("Regenerate answer")).to_be_visible()
 
 
 def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
-    page.ask("too much")
+    with page.reporting_an_error():
+        page.ask("too much")
     problem = page.answer("failed").get_by_role("alert")
     expect(problem).to_contain_text("Start a new chat, or shorten a message.")
     expect(problem).to_contain_text("the context holds 4096")
     expect(page.button("Copy answer")).to_have_count(0)
-    page.errors.clear()  # the browser reports each response with status 4xx
 
 
 def test_an_answer_that_failed_is_tried_again(page: ChatPage) -> None:
-    page.ask("second attempt")
-    expect(page.answer("failed").get_by_role("alert")).to_contain_text("Try again.")
-    page.errors.clear()  # the browser reports each response with status 5xx
+    with page.reporting_an_error():
+        page.ask("second attempt")
+        expect(page.answer("failed").get_by_role("alert")).to_contain_text("Try again.")
     page.button("Try again").click()
     expect(page.text(page.answer("done"))).to_have_text("second attempt")
     expect(page.answer().get_by_role("alert")).to_have_count(0)

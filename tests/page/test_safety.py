@@ -30,13 +30,13 @@ def test_a_hostile_answer_is_text(page: ChatPage) -> None:
 
 
 def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
-    refused = page.tab.evaluate(
-        """() => {
-            try { document.createElement("div").innerHTML = "<b>x</b>"; return false; } catch { return true; }
-        }"""
-    )
+    with page.reporting_an_error():
+        refused = page.tab.evaluate(
+            """() => {
+                try { document.createElement("div").innerHTML = "<b>x</b>"; return false; } catch { return true; }
+            }"""
+        )
     assert refused
-    page.errors.clear()  # the browser reports what it refuses
 
 
 def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server: Server) -> None:

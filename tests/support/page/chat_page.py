@@ -141,6 +141,16 @@ class ChatPage:
         assert self.errors == []
         assert self.foreign == []
 
+    @contextmanager
+    def reporting_an_error(self) -> Iterator[None]:
+        """Expect that the browser reports an error in the block, as it does for each response from status 400 on.
+
+        The report may come after the page has shown the problem, so the block waits for it.
+        """
+        with self.tab.expect_console_message(lambda message: message.type == "error", timeout=SECONDS * 1000):
+            yield
+        self.errors.clear()
+
     def _note_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(message.text)
