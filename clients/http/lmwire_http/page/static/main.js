@@ -1,10 +1,11 @@
-// Starts the page: the state first, then what shows it.
+// Starts the page: the stored conversations first, so that a message has a place before it can be written.
 import { html, render } from "./views/html.js";
 import { App } from "./views/app.js";
 import { startCopyButtons } from "./views/copy.js";
 import { createState } from "./state.js";
 
 const state = createState();
+await state.conversations.start();
 render(html`<${App} state=${state} />`, document.getElementById("app"));
 startCopyButtons(document);
 await state.start();

@@ -20,7 +20,7 @@ export function createState() {
       else conversations.flush();
     });
     addEventListener("pagehide", () => conversations.flush());
-    await Promise.all([models.refresh(), conversations.start()]);
+    await models.refresh();
   }
   return { notices, connection, models, conversations, answering, drafts, start };
 }

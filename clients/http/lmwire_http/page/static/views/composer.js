@@ -14,23 +14,24 @@ export function Composer({ state }) {
   useChanges(conversations, drafts, models);
   const [text, setText] = useState("");
   const field = useRef(null);
+  const [isWaiting, setWaiting] = useState(false);
   const isBusy = Boolean(answering.current);
-  const canSend = !isBusy && (text.trim() || drafts.attachments.length);
+  const canSend = !isBusy && !isWaiting && (text.trim() || drafts.attachments.length);
   useGrowing(field, text);
   useEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
   useEffect(() => {
     if (!IS_TOUCH && document.activeElement === document.body) field.current.focus(); // the button that had the focus is gone
   }, [isBusy]);
-  const send = (event) => {
+  const send = async (event) => {
     event?.preventDefault();
     if (!canSend) return;
-    if (!models.current) {
-      models.refresh(); // it may ask for the key
-      notices.show(NO_MODEL);
-      return;
-    }
-    setText("");
-    answering.ask(text.trim(), drafts.take());
+    setWaiting(true);
+    if (!models.current) await models.refresh(); // it may ask for the key
+    setWaiting(false);
+    if (models.current) {
+      setText("");
+      answering.ask(text.trim(), drafts.take());
+    } else if (models.isKnown) notices.show(NO_MODEL);
   };
   const onKeyDown = (event) => {
     const isSent = event.key === "Enter" && !event.shiftKey && !event.isComposing && (!IS_TOUCH || event.ctrlKey || event.metaKey);
@@ -48,6 +49,7 @@ export function Composer({ state }) {
         placeholder="Write a message"
         aria-label="Message"
         value=${text}
+        readonly=${isWaiting}
         ref=${field}
         onInput=${({ target }) => setText(target.value)}
         onKeyDown=${onKeyDown}
