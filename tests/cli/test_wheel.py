@@ -1,7 +1,6 @@
 """The source archive, and the wheel that is built from it alone, in a fresh environment."""
 
 import gzip
-import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from hatchling.builders.sdist import SdistBuilder
 from support.clients.installation import uvx
 from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
+from support.wheels import build_wheel
 
 MAC = "; sys_platform == 'darwin' and platform_machine == 'arm64'"
 LARGE = 500_000
@@ -64,22 +64,6 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     shutil.copytree(Path(msgspec.__file__).parent, site_packages(folder) / "msgspec")
     yield folder
     shutil.rmtree(folder)
-
-
-def build_wheel(source: Path, target: Path) -> Path:
-    """Build a wheel with the libraries of the tests' environment, but without its path to the checkout.
-
-    Without `site`, Python reads no path files, so that a module that the source lacks is missing.
-
-    Args:
-        source: The folder with pyproject.toml.
-        target: The folder that gets the wheel.
-    """
-    command = [sys.executable, "-S", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
-    libraries = os.environ | {"PYTHONPATH": sysconfig.get_path("purelib")}
-    subprocess.run(command, cwd=source, env=libraries, check=True, timeout=SECONDS * 4)
-    (wheel,) = target.glob("*.whl")
-    return wheel
 
 
 def site_packages(environment: Path) -> Path:
