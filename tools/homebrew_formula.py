@@ -22,20 +22,28 @@ class Lmwire < Formula
   license "$license"
 
   depends_on arch: :arm64
-  depends_on :macos
+  depends_on macos: :sonoma # the oldest that MLX supports
   depends_on "python@3.13"
 
+  # A longer name hardly fits into some libraries of the wheels, such as that of tokenizers.
+  preserve_rpath
+
   def install
-    virtualenv_create(libexec, "python3.13", without_pip: false)
-    system libexec/"bin/python", "-m", "pip", "install", "#{buildpath}/$file[http]"
+    # A package of another formula may be removed, so lmwire uses none.
+    virtualenv_create(libexec, "python3.13", system_site_packages: false)
+    # Homebrew's own `pip_install` would leave out the dependencies.
+    wheel = buildpath/"$file"
+    system "python3.13", "-m", "pip", "--python=#{libexec}/bin/python", "install", "#{wheel}[http]"
     bin.install_symlink libexec/"bin/lmwire"
     man1.install_symlink Dir[libexec/"share/man/man1/*.1"]
-    generate_completions_from_executable(bin/"lmwire", "completion", shells: [:bash, :zsh, :fish])
+    generate_completions_from_executable(bin/"lmwire", "completion")
   end
 
   service do
     run [opt_bin/"lmwire", "serve"]
-    keep_alive true
+    keep_alive successful_exit: false
+    process_type :interactive
+    stop_timeout 60
     log_path var/"log/lmwire.log"
     error_log_path var/"log/lmwire.log"
   end
