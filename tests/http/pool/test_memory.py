@@ -15,7 +15,7 @@ import pytest
 from lmwire import LocalModel, local_models
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool, managed_model, model_lifecycle
-from support.http.http_pool import asked, awaited, figures, pooled, until
+from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
 from support.process.stepped_worker import in_a_row, started
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
@@ -200,6 +200,21 @@ async def test_a_model_that_can_never_fit_is_refused_with_the_numbers(listing: L
             await asked(pool, TINY)
         assert (error.value.status, error.value.code) == (507, "out_of_memory")
         assert in_memory(pool) == []
+
+
+@awaited
+async def test_a_model_stays_while_another_that_is_being_unloaded_frees_enough() -> None:
+    async with pooled(worker_command=MOCK, memory_bytes=10) as pool:
+        await asked(pool, "mock")
+        await asked(pool, "mock:step_ms=1")
+        models = staying, leaving = [pool._models[id] for id in ("mock", "mock:step_ms=1")]
+        for model in models:
+            pool._budget.set_measured(model, 6)
+        assert pool._budget.surplus() == [staying]
+        unload = pool._lifecycle.unload(leaving)
+        assert pool._budget.surplus() == [leaving]
+        await unload
+        assert pool._budget.surplus() == []
 
 
 @awaited

@@ -9,6 +9,10 @@ from lmwire_http.pool.memory_budget import MemoryBudget
 class Model:
     last_used: float
     is_idle: bool = True
+    is_unloading: bool = False
+
+    def unload(self) -> None:
+        self.is_idle, self.is_unloading = False, True
 
 
 def budget_with(limit: int | None, *holders: tuple[Model, int]) -> MemoryBudget[Model]:
@@ -46,7 +50,7 @@ def test_no_model_is_unloaded_if_that_would_not_free_enough() -> None:
 def test_memory_that_is_reserved_is_not_given_to_another_while_its_holders_still_exit() -> None:
     budget = budget_with(10, (leaving := Model(1), 10))
     assert budget.reserve(Model(2, is_idle=False), 10) == [leaving]
-    leaving.is_idle = False  # it is ending
+    leaving.unload()
     assert budget.reserve(Model(3), 10) is None
     budget.release(leaving)
     assert budget.reserve(Model(3), 10) is None
@@ -97,6 +101,23 @@ def test_the_last_model_stays_in_memory_above_the_budget() -> None:
     assert budget.surplus() == [old]
     budget.release(old)
     assert budget.surplus() == []
+
+
+def test_an_idle_model_stays_if_one_that_is_being_unloaded_frees_enough() -> None:
+    budget = budget_with(10, (idle := Model(1), 3), (leaving := Model(2), 5))
+    leaving.unload()
+    assert budget.evictable(5) == [leaving], "the newcomer waits for its exit"
+    assert budget.evictable(8) == [leaving, idle]
+    assert budget.evictable(2) == [], "the newcomer need not wait for it"
+    budget.set_measured(idle, 6)
+    assert budget.surplus() == [leaving]
+
+
+def test_the_last_model_stays_while_another_is_being_unloaded() -> None:
+    budget = budget_with(10, (Model(1), 5), (leaving := Model(2), 5))
+    leaving.unload()
+    budget.set_measured(leaving, 20)
+    assert budget.surplus() == [leaving]
 
 
 def test_a_shortage_unloads_as_many_idle_models_as_needed() -> None:

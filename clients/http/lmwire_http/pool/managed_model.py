@@ -91,6 +91,11 @@ class ManagedModel:
         return self.has_memory and not (self.users or self.load_task or self.unload_task)
 
     @property
+    def is_unloading(self) -> bool:
+        """Return whether the model is being unloaded, and no load delays that or follows it."""
+        return self.has_memory and self.unload_task is not None and self.load_task is None
+
+    @property
     def is_serving(self) -> bool:
         """Return whether a worker can serve a request now."""
         return not self.unload_task and any(replica.worker for replica in self.replicas)

@@ -13,6 +13,11 @@ class MemoryHolder(Protocol):
         ...
 
     @property
+    def is_unloading(self) -> bool:
+        """Return whether the model's memory is free soon without further action."""
+        ...
+
+    @property
     def last_used(self) -> float:
         """Time of the last use, in seconds."""
         ...
@@ -43,7 +48,7 @@ class MemoryBudget(Generic[T]):
         self._limit = limit
 
     def evictable(self, need: int, *, crowded: bool = False, shortage: int = 0) -> list[T] | None:
-        """Return the models to unload for a new one, least recently used first.
+        """Return the models to unload for a new one: those that are being unloaded, then the least recently used.
 
         Args:
             need: Memory of the new model, in bytes.
@@ -51,16 +56,16 @@ class MemoryBudget(Generic[T]):
             shortage: Bytes that the models must free if they can, because the device has less than the need.
 
         Returns:
-            Idle models; None if they would not free enough, because the others are in use.
+            Models that are idle or being unloaded; None if they would not free enough, because the others are in use.
         """
         evicted: list[T] = []
-        idle = self._idle_holders()
+        candidates = self._candidates()
         while self._exceeds(need, evicted) or (crowded and not evicted):
-            if not idle:
+            if not candidates:
                 return None
-            evicted.append(idle.pop(0))
-        while idle and self._size(evicted) < shortage:
-            evicted.append(idle.pop(0))
+            evicted.append(candidates.pop(0))
+        while candidates and self._size(evicted) < shortage:
+            evicted.append(candidates.pop(0))
         return evicted
 
     def reserve(self, newcomer: T, need: int, *, crowded: bool = False, shortage: int = 0) -> list[T] | None:
@@ -81,14 +86,14 @@ class MemoryBudget(Generic[T]):
         return evicted
 
     def surplus(self) -> list[T]:
-        """Return the idle models to unload so that the others fit into the limit.
+        """Return the models to unload so that the others fit into the limit, in the order of `evictable`.
 
         The last model stays: its worker keeps to the limit, except for the memory that a single step needs.
         """
         evicted: list[T] = []
-        idle = self._idle_holders()
-        while idle and len(evicted) + 1 < len(self._reserved) and self._exceeds(0, evicted):
-            evicted.append(idle.pop(0))
+        candidates = self._candidates()
+        while candidates and len(evicted) + 1 < len(self._reserved) and self._exceeds(0, evicted):
+            evicted.append(candidates.pop(0))
         return evicted
 
     def set_measured(self, holder: T, size: int) -> None:
@@ -126,8 +131,10 @@ class MemoryBudget(Generic[T]):
         self._changed.clear()
         await self._changed.wait()
 
-    def _idle_holders(self) -> list[T]:
-        return sorted((holder for holder in self._reserved if holder.is_idle), key=lambda holder: holder.last_used)
+    def _candidates(self) -> list[T]:
+        """Return the models that can be unloaded. One that is being unloaded goes first, and may spare an idle one."""
+        candidates = (holder for holder in self._reserved if holder.is_idle or holder.is_unloading)
+        return sorted(candidates, key=lambda holder: (not holder.is_unloading, holder.last_used))
 
     def _size(self, holders: list[T]) -> int:
         return sum(self._reserved[holder] for holder in holders)
