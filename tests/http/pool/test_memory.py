@@ -23,6 +23,8 @@ Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 TINY, TWIN = "builtin:tiny", "made-up/twin"
 ONE = 24_000_000
 """Bytes that hold one of the models, whose weights take 13.9 MB, and not two."""
+BOTH = 3 * ONE
+"""Bytes that hold both models with all that they cache, so that the pool's own reaper changes nothing."""
 CACHED = 500_000
 """Bytes, not all that a worker keeps after an answer and can do without."""
 QUESTION = "Who are you?"
@@ -64,6 +66,7 @@ async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
         await pool._idle_reaper.reap()
         if enough(await held_by(pool, *in_memory(pool))):
             return
+        await asyncio.sleep(0)  # without a model nothing above waits, and the test's time limit could not end it
 
 
 @awaited
@@ -103,7 +106,7 @@ async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disco
 
 @awaited
 async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Listing) -> None:
-    async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
+    async with pooled(memory_bytes=BOTH, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
@@ -120,7 +123,7 @@ async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Li
 async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_cache(
     sizeless: Listing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with pooled(memory_bytes=2 * ONE, listing=sizeless) as pool:
+    async with pooled(memory_bytes=BOTH, listing=sizeless) as pool:
         tiny, _ = await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
@@ -142,7 +145,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
 async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -> None:
     tiny, twin = listing()
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
-    async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
+    async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         await asked(pool, TINY, QUESTION)
         pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
@@ -154,10 +157,11 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
     """A pool in which the twin fits once the tiny model's worker, which is stopped, has cleared its cache."""
     tiny, twin = listing()
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)
-    async with pooled(memory_bytes=2 * ONE, listing=lambda *folders: [tiny, twin]) as pool:
+    async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         process, _ = await asked(pool, TINY, QUESTION)
-        await pool._lifecycle.measure_memory()
-        pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        used = await held_by(pool, TINY)
+        pool._budget.set_measured(pool._models[TINY], used)
+        pool._budget._limit = used + twin.size_bytes - CACHED
         os.kill(process, signal.SIGSTOP)
         try:
             yield pool, process
