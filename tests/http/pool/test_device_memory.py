@@ -53,7 +53,8 @@ def in_memory(pool: Pool) -> set[str]:
 
 
 def arguments(pid: int) -> str:
-    return subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
+    command = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_models_may_take_as_much_as_a_worker_takes_by_default() -> None:
