@@ -234,12 +234,22 @@ def test_counting_tokens_does_not_queue(full_server: Server) -> None:
 
 
 def test_the_time_in_the_queue_is_measured() -> None:
-    with served("mock", "--worker", f"{MOCK} --token-ms 20") as server, ExitStack() as clients:
-        for _ in range(2 * ROWS):
-            clients.enter_context(RawClient(server.url)).chat("hello", max_tokens=10, stream=True)
-        server.wait_for("lmwire_queue_seconds_count", 2 * ROWS, model="mock")
-        assert server.figure("lmwire_queue_seconds_sum", model="mock") > 0
-        assert server.figure("lmwire_queue_seconds_bucket", model="mock", le="0.01") < 2 * ROWS
+    with (
+        served("mock", "--worker", HELD) as server,
+        ExitStack() as clients,
+        RawClient(server.url) as first,
+        RawClient(server.url) as queued,
+    ):
+        first.chat("wait", stream=True)
+        for _ in range(OUTSTANDING - 1):
+            clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
+        server.wait_for("lmwire_queue_seconds_count", OUTSTANDING, model="mock")
+        before = server.figure("lmwire_queue_seconds_sum", model="mock")
+        queued.chat("Hello")
+        server.wait_for(WAITING, 1, model="mock")
+        first.close()
+        server.wait_for("lmwire_queue_seconds_bucket", OUTSTANDING + 1, model="mock", le="+Inf")
+        assert server.figure("lmwire_queue_seconds_sum", model="mock") > before
 
 
 def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:

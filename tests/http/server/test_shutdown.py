@@ -69,7 +69,7 @@ def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:
 def test_a_request_that_ends_in_time_is_answered() -> None:
     with served("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("answer late")
-        server.wait_for("lmwire_worker_requests_active", 1)
+        server.wait_for("lmwire_queue_seconds_count", 1)  # unlike a number of active requests, it stays
         server.process.send_signal(SIGTERM)
         assert client.answer().json["choices"][0]["message"]["content"] == "Late"
         assert client.at_end()
