@@ -23,7 +23,7 @@ LAYERS = (
 """Modules and packages of the server. Each imports only from earlier layers."""
 
 
-COMMAND = ("lmwire.cli.arguments", "lmwire.cli.option_sources")
+COMMAND = ("lmwire.cli.arguments", "lmwire.cli.option_sources", "lmwire.cli.progress")
 """Modules of the `lmwire` command that only the command line of the server may import."""
 
 

@@ -12,8 +12,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from random_model import write_model
 from support.http.http_server import MOCK, served, wait_until
-from support.process.lmwire_command import LMWIRE, lmwire
+from support.models.fake_hub import Hub, running
+from support.process.lmwire_command import LMWIRE, Terminal, lmwire
 from support.process.worker_process import SECONDS
 
 ASK = dedent("""\
@@ -131,3 +133,18 @@ def test_the_started_server_ends_with_the_command(tmp_path: Path, number: signal
         process.send_signal(number)
         assert process.wait(SECONDS) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
         wait_until(lambda: is_gone(url), "the server still runs")
+
+
+def test_a_load_has_a_bar_on_a_terminal_until_the_agent_starts(path: str, tmp_path: Path) -> None:
+    with running(Hub(write_model(tmp_path / "served"))) as hub:
+        hub.stall = "model.safetensors"
+        settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "PATH": path}
+        with Terminal("launch", "claude", "--model", hub.name, **settings) as terminal:
+            shown = terminal.read_until("Downloading")
+            assert hub.half_sent.wait(SECONDS)
+            shown += terminal.read_until("kB")
+            hub.go_on.set()
+            shown += terminal.read_until(f"ANTHROPIC_MODEL={hub.name}")
+            assert terminal.wait() == 7
+    assert "lmwire serves on " in shown
+    assert "info downloading" not in shown

@@ -12,6 +12,8 @@ from lmwire.cli.chat.markdown_display import MarkdownDisplay, split_blocks
 from lmwire.cli.chat.plain_display import PlainDisplay, TerminalDisplay
 from lmwire.cli.progress import format_progress
 from lmwire.cli.terminal_text import NewlineTrimmer, format_call
+from lmwire_protocol.events import Progress
+from support.process.screen import open_screen
 
 ANSWER = (
     "# Pipes\n\nA pipe has **two** ends:\n\n1. one\n\n2. two\n\n```python\nprint('\\n\\n# no heading')\n```\n\nDone.\n"
@@ -120,3 +122,16 @@ def test_the_progress_of_a_load_has_words_and_round_numbers() -> None:
     assert format_progress("read", 3, 4, "steps") == "Reading the weights: 3 of 4 steps"
     assert format_progress("warm_up", 0, None, "steps") == "Warming up"
     assert format_progress("polish", 0, None, "steps") == "polish"
+
+
+def test_a_long_prompt_has_a_bar_on_stderr_until_the_answer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = open_screen(monkeypatch)
+    with PlainDisplay() as shown:
+        shown.show_progress(Progress(id="1", stage="prefill", current=100, total=300, unit="tokens"))
+        assert screen.getvalue() == "", "a prompt that is computed at once has one event"
+        shown.show_progress(Progress(id="1", stage="prefill", current=200, total=300, unit="tokens"))
+        assert "Reading the prompt" in screen.getvalue()
+        shown.show("yes")
+        drawn = screen.getvalue()
+        assert drawn.rstrip().endswith("\x1b[2K")
+    assert screen.getvalue() == drawn

@@ -1,6 +1,7 @@
 """/health and /ready: the one while the process lives, the other while it can serve, with the reason when it cannot."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_a_server_that_loads_is_alive_and_not_ready() -> None:
     with served("never", "--preload", "--worker", WORKER) as server:
         assert asked(server.url, "GET", "/health").json == {"status": "ok"}
         assert ready(server) == (503, "the models are being loaded")
+
+
+def test_a_server_that_loads_reports_how_far_the_load_has_come() -> None:
+    with served("mock", "--preload", "--worker", f"{MOCK} --fault slow-load:seconds=600") as server:
+
+        def load_progress() -> Any:
+            return asked(server.url, "GET", "/ready").json.get("load_progress")
+
+        wait_until(lambda: load_progress() is not None, "the load reports nothing")
+        assert load_progress().keys() >= {"stage", "current", "unit"}
 
 
 def test_a_request_waits_for_what_is_being_loaded() -> None:

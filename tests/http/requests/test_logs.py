@@ -13,6 +13,7 @@ import pytest
 
 from lmwire_http.http.replies import Reply
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
+from lmwire_http.telemetry.stderr_writer import StderrWriter
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import MOCK, Server, served, wait_until
 from support.http.raw_http import CHAT, asked, chat_body
@@ -155,28 +156,28 @@ def test_a_reader_of_the_log_that_stops_delays_no_request(monkeypatch: pytest.Mo
     """A stderr that nobody reads holds some lines, the server some more, and those after them are counted."""
     reading, writing = os.pipe()
     saved = os.dup(2)
-    monkeypatch.setattr("lmwire_http.telemetry.logs._MAX_WAITING_LINES", 100)
+    monkeypatch.setattr("lmwire_http.telemetry.stderr_writer._MAX_WAITING", 100)
     os.dup2(writing, 2)
-    lines = StderrHandler()
-    lines.setFormatter(TextFormatter())
-    logger = logging.getLogger("lmwire_http")
-    logger.addHandler(lines)
-    try:
-        for _ in range(1000):
-            log_facts(logging.WARNING, "x" * 1000, {})
-        os.set_blocking(reading, False)
-        read = b""
-        while b"lines=" not in read:
-            try:
-                read += os.read(reading, 65536)
-            except BlockingIOError:
-                log_facts(logging.WARNING, "and another", {})
-    finally:
-        logger.removeHandler(lines)
-        os.dup2(saved, 2)
-        for descriptor in (saved, writing, reading):
-            os.close(descriptor)
-        lines.close()
+    with StderrWriter() as writer:
+        lines = StderrHandler(writer)
+        lines.setFormatter(TextFormatter())
+        logger = logging.getLogger("lmwire_http")
+        logger.addHandler(lines)
+        try:
+            for _ in range(1000):
+                log_facts(logging.WARNING, "x" * 1000, {})
+            os.set_blocking(reading, False)
+            read = b""
+            while b"lines=" not in read:
+                try:
+                    read += os.read(reading, 65536)
+                except BlockingIOError:
+                    log_facts(logging.WARNING, "and another", {})
+        finally:
+            logger.removeHandler(lines)
+            os.dup2(saved, 2)
+            for descriptor in (saved, writing, reading):
+                os.close(descriptor)
     assert read.count(b"x" * 1000) < 1000
     assert b"lines of the log were dropped before this one" in read
 

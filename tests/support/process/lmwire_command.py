@@ -104,7 +104,9 @@ class Terminal:
             ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
             if not ready:
                 raise TimeoutError(f"no {text!r} on the terminal, only {self._unread!r}")
-            self._unread = _CONTROL_SEQUENCES.sub("", self._unread + self._read())
+            if not (more := self._read()):
+                raise EOFError(f"no {text!r} before the end of the output, only {self._unread!r}")
+            self._unread = _CONTROL_SEQUENCES.sub("", self._unread + more)
         shown, _, self._unread = self._unread.partition(text)
         return shown + text
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
+from lmwire.cli.progress import make_progress_area
 from lmwire_protocol.extras import not_installed
 
 from ..http.api_keys import InvalidApiKeys, exposure_warning, read_api_keys
@@ -29,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     settings = parse(argv, os.environ)
     remove_keys_from_environment()
     try:
-        return serve(settings)
+        return serve(settings, make_progress_area)
     except CannotListen as error:
         print(f"lmwire: {error}", file=sys.stderr)
         return error.exit_code

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..pool import Pool
+from ..pool.progress_display import ShowProgress, log_downloads
 from ..pool.readiness import Readiness
 from ..pool.startup import Startup
 from ..settings import Settings
@@ -27,11 +28,18 @@ class AppState:
     ignored_field_log: IgnoredFieldLog
     response_store: ResponseStore
     """Responses of /v1/responses that requests can continue."""
+    show_progress: ShowProgress
+    """Shows how far prefills have come."""
 
 
-def make_app_state(settings: Settings) -> AppState:
-    """Return the parts of a server. Nothing is started."""
-    pool, startup = Pool(settings), Startup()
+def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloads) -> AppState:
+    """Return the parts of a server. Nothing is started.
+
+    Args:
+        settings: The server's settings.
+        show_progress: Shows how far loads and prefills have come.
+    """
+    pool, startup = Pool(settings, show_progress=show_progress), Startup()
     return AppState(
         settings=settings,
         pool=pool,
@@ -42,4 +50,5 @@ def make_app_state(settings: Settings) -> AppState:
         readiness=Readiness(settings, pool, startup),
         ignored_field_log=IgnoredFieldLog(),
         response_store=ResponseStore(settings.max_stored_responses),
+        show_progress=show_progress,
     )

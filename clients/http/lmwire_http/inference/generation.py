@@ -1,7 +1,7 @@
 """A generation for an HTTP request: started, measured, counted, and cancelled if the request ends early."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ from lmwire_protocol import events
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
 from ..pool import Lease
+from ..pool.progress_display import OnProgress
 from .default_options import with_generation_defaults
 
 Batch: TypeAlias = list[TokenDelta | ToolCallDelta]
@@ -25,12 +26,18 @@ class Generation:
         stream: The worker's stream.
         model: The model that the worker has loaded.
         options: The options with which it generates, defaults included.
+        on_first_token: Called when the first token comes.
     """
 
     def __init__(
-        self, context: RequestContext, stream: AsyncStream, model: events.ModelDone, options: dict[str, Any]
+        self,
+        context: RequestContext,
+        stream: AsyncStream,
+        model: events.ModelDone,
+        options: dict[str, Any],
+        on_first_token: Callable[[], None],
     ) -> None:
-        self._context, self._stream = context, stream
+        self._context, self._stream, self._on_first_token = context, stream, on_first_token
         self.options = options
         self.loaded_model = model
         """The model that generates."""
@@ -49,6 +56,7 @@ class Generation:
         while batch := await self._stream.read_available():
             now = monotonic()
             if before is None:
+                self._on_first_token()
                 first_token.observe(now - self._context.started_at)
                 self._context.first_token_s = self._context.first_token_s or now - self._context.started_at
             elif count := sum(len(delta.token_ids) for delta in batch):
@@ -107,8 +115,23 @@ async def run_generation(
         ) as lease:
             context.record_lease(lease)
             complete = with_generation_defaults(options, context.state.settings, lease.model, max_tokens)
-            with translate_value_errors(rename):
-                stream = await start(lease, complete)
-            stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
-            async with stream:
-                yield Generation(context, stream, lease.model, complete)
+            with ExitStack() as prefill:
+                show = prefill.enter_context(context.state.show_progress(lease.model_id))
+                complete["on_progress"] = _call_each(show, complete.get("on_progress"))
+                with translate_value_errors(rename):
+                    stream = await start(lease, complete)
+                stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
+                async with stream:
+                    yield Generation(context, stream, lease.model, complete, on_first_token=prefill.close)
+
+
+def _call_each(show: OnProgress, other: OnProgress | None) -> OnProgress:
+    """Return a function that calls both functions with each progress event."""
+    if other is None:
+        return show
+
+    def call(event: events.Progress) -> None:
+        show(event)
+        other(event)
+
+    return call

@@ -4,24 +4,11 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from lmwire_protocol import events
-
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
-from ..pool import ModelState, ServedModel
+from ..pool import LoadProgress, ModelState, ServedModel
 from .codex_models import CodexModel, codex_models
-
-
-class LoadProgress(Struct, kw_only=True):
-    """The step of a load that runs."""
-
-    stage: str
-    """The step's name, such as `download` or `read`, as in PROTOCOL.md."""
-    current: int
-    total: int | UnsetType = UNSET
-    """Absent if it is unknown."""
-    unit: str
 
 
 class Model(Struct, kw_only=True):
@@ -72,16 +59,9 @@ def _to_model(served: ServedModel) -> Model:
         max_model_len=context,
         loaded=served.loaded is not None,
         state=served.state,
-        load_progress=_to_progress(served.load_progress),
+        load_progress=served.load_progress or UNSET,
         capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
     )
-
-
-def _to_progress(progress: events.Progress | None) -> LoadProgress | UnsetType:
-    if progress is None:
-        return UNSET
-    total = UNSET if progress.total is None else progress.total
-    return LoadProgress(stage=progress.stage, current=progress.current, total=total, unit=progress.unit)
 
 
 MODELS: Final = Endpoint(

@@ -7,6 +7,7 @@ import msgspec
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json
+from ..pool import LoadProgress
 
 
 class Health(msgspec.Struct):
@@ -21,6 +22,8 @@ class Ready(msgspec.Struct, omit_defaults=True):
     ready: bool
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """Why the server is not ready."""
+    load_progress: LoadProgress | msgspec.UnsetType = msgspec.UNSET
+    """Progress of the load that the server waits for; absent if there is none."""
 
 
 async def _health(context: RequestContext, _: None) -> Json:
@@ -29,7 +32,10 @@ async def _health(context: RequestContext, _: None) -> Json:
 
 async def _ready(context: RequestContext, _: None) -> Json:
     problem = await context.state.readiness.problem()
-    return Json(Ready(ready=True)) if problem is None else Json(Ready(ready=False, reason=problem), 503)
+    if problem is None:
+        return Json(Ready(ready=True))
+    progress = context.state.pool.load_progress or msgspec.UNSET
+    return Json(Ready(ready=False, reason=problem, load_progress=progress), 503)
 
 
 HEALTH: Final = Endpoint(

@@ -4,23 +4,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
+
+from msgspec import UNSET
 
 from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
 
 from ..errors import ApiError
 from .affinity import PrefixAffinity
-from .download_log import DownloadLog
 from .fair_queue import FairQueue
 from .hidden_paths import PathRedactor
 from .load_need import LoadNeed
 from .model_spec import ModelSpec
+from .progress_display import OnProgress, ShowProgress
 from .replica import Replica
-from .status import ModelStatus
+from .status import LoadProgress, ModelStatus
 
 T = TypeVar("T")
-OnProgress: TypeAlias = Callable[[events.Progress], None]
 
 _RETRY_S: Final = 1.0
 _DEFAULT_BATCH_SIZE: Final = 32
@@ -38,6 +39,7 @@ class ManagedModel:
         paths: Removes the model's folders from error messages.
         make: Returns a worker that has not been started.
         load: Loads the model into a worker, and reports its progress.
+        show_progress: Shows how far a load has come.
         max_requests: Most requests at once, waiting ones included.
         step_limit_s: End a worker after this time without progress, in seconds; never if 0.
         clock: Returns a monotonic time in seconds.
@@ -50,6 +52,7 @@ class ManagedModel:
         paths: PathRedactor,
         make: Callable[["ManagedModel"], AsyncWorker],
         load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]],
+        show_progress: ShowProgress,
         *,
         max_requests: int,
         step_limit_s: float,
@@ -63,7 +66,7 @@ class ManagedModel:
         """Time without a request after which clients want the model unloaded, in seconds; the server's if None."""
         self.load_task: asyncio.Task[None] | None = None
         """Reserves memory and loads the model."""
-        self.load_progress: events.Progress | None = None
+        self.load_progress: LoadProgress | None = None
         """The last report of a worker that loads the model; None outside of a load."""
         self.unload_task: asyncio.Task[None] | None = None
         """Unloads the model."""
@@ -78,7 +81,7 @@ class ManagedModel:
             Replica(
                 spec.id,
                 partial(make, self),
-                partial(self._load, load),
+                partial(self._load, load, show_progress),
                 partial(self._affinity.forget, number),
                 step_limit_s,
             )
@@ -150,13 +153,20 @@ class ManagedModel:
         return self.replicas[self._affinity.choose(prompt, [replica.in_flight for replica in self.replicas], up)]
 
     async def _load(
-        self, load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]], worker: AsyncWorker
+        self,
+        load: Callable[[AsyncWorker, OnProgress], Awaitable[events.ModelDone]],
+        show_progress: ShowProgress,
+        worker: AsyncWorker,
     ) -> events.ModelDone:
-        return await load(worker, partial(self._note_progress, DownloadLog(self.spec.id)))
+        with show_progress(self.spec.id) as show:
+            return await load(worker, partial(self._note_progress, show))
 
-    def _note_progress(self, log: DownloadLog, progress: events.Progress) -> None:
-        self.load_progress = progress
-        log(progress)
+    def _note_progress(self, show: OnProgress, progress: events.Progress) -> None:
+        total = UNSET if progress.total is None else progress.total
+        self.load_progress = LoadProgress(
+            stage=progress.stage, current=progress.current, total=total, unit=progress.unit
+        )
+        show(progress)
 
     def _batch_size(self) -> int:
         """Return the number of rows that all workers can compute together."""

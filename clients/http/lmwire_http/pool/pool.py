@@ -29,8 +29,9 @@ from .memory_budget import MemoryBudget
 from .model_lifecycle import ModelLifecycle
 from .model_resolver import ModelResolver
 from .model_spec import ModelSpec
+from .progress_display import ShowProgress, log_downloads
 from .replica import Replica
-from .status import Lease, LoadedModel, ModelStatus, ServedModel, UnloadedModel
+from .status import Lease, LoadedModel, LoadProgress, ModelStatus, ServedModel, UnloadedModel
 from .worker_factory import make_worker
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Pool:
         settings: The server's settings.
         listing: Lists the models on this machine.
         measure_device: Measures the memory of this machine's device.
+        show_progress: Shows how far loads have come.
         clock: Returns a monotonic time in seconds.
     """
 
@@ -55,9 +57,10 @@ class Pool:
         *,
         listing: Callable[..., Sequence[LocalModel]] = local_models,
         measure_device: Callable[[], DeviceMemory] = device_memory,
+        show_progress: ShowProgress = log_downloads,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._settings, self._clock = settings, clock
+        self._settings, self._clock, self._show_progress = settings, clock, show_progress
         self._resolver = ModelResolver(settings, listing, clock)
         self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_limit)
         self._gauge = None if settings.worker_command else DeviceGauge(measure_device)
@@ -168,6 +171,12 @@ class Pool:
             ApiError: No model has that name.
         """
         return self._to_served(await self._resolve(name))
+
+    @property
+    def load_progress(self) -> LoadProgress | None:
+        """Return how far a load has come; None if no load runs, or none has reported it."""
+        loading = (model.load_progress for model in self._models.values() if model.load_task)
+        return next(filter(None, loading), None)
 
     def statuses(self) -> list[ModelStatus]:
         """Return the status of each model that is or was in memory."""
@@ -316,6 +325,7 @@ class Pool:
             PathRedactor(spec, self._settings.load_options),
             self._make_worker,
             lambda worker, report: worker.load(spec.path, on_progress=report, **self._load_options(worker)),
+            self._show_progress,
             max_requests=self._settings.max_requests,
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,

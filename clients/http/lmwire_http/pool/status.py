@@ -5,10 +5,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import UNSET, Struct, UnsetType
+
 from lmwire import AsyncWorker, ModelKind
 from lmwire_protocol import events
 
 ModelState: TypeAlias = Literal["loaded", "loading", "unloaded"]
+
+
+class LoadProgress(Struct, kw_only=True):
+    """The step of a load that runs."""
+
+    stage: str
+    """The step's name, such as `download` or `read`, as in PROTOCOL.md."""
+    current: int
+    total: int | UnsetType = UNSET
+    """Absent if it is unknown."""
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class ServedModel:
     loaded: events.ModelDone | None
     """The worker's description of the model; None while it is not loaded."""
     state: ModelState
-    load_progress: events.Progress | None = None
+    load_progress: LoadProgress | None = None
     """The last report of the worker that loads the model; None without one."""
 
     @property

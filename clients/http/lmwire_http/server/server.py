@@ -18,8 +18,10 @@ import uvicorn
 from ..app import make_app_with_state
 from ..errors import ApiError
 from ..http.app_state import AppState, make_app_state
+from ..pool.progress_display import ShowProgress, log_downloads
 from ..settings import Settings
 from ..telemetry.logs import log_to_stderr
+from ..telemetry.stderr_writer import MakeProgressArea, StderrWriter
 from .client_connection import ClientConnection
 from .sockets import ListeningSockets, listen
 
@@ -33,20 +35,28 @@ _STDIN_CHUNK_BYTES: Final = 4096
 _log = logging.getLogger("lmwire_http")
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, make_progress_area: MakeProgressArea | None = None) -> int:
     """Serve until SIGINT or SIGTERM, let running requests finish, and return the exit code.
+
+    Args:
+        settings: The server's settings.
+        make_progress_area: Makes the area of a terminal that shows progress below the log; None if nothing does.
 
     Raises:
         CannotListen: The address is invalid or taken, or would let anyone in.
     """
-    with listen(settings) as found, log_to_stderr(settings.log_format, settings.api_keys, settings.log_level):
-        failure = _serve(settings, found)
+    with (
+        listen(settings) as found,
+        StderrWriter(make_progress_area if settings.log_format == "text" else None) as writer,
+        log_to_stderr(writer, settings.log_format, settings.api_keys, settings.log_level),
+    ):
+        failure = _serve(settings, found, writer.draw_progress if writer.can_draw else log_downloads)
     return os.EX_UNAVAILABLE if failure else os.EX_OK
 
 
-def _serve(settings: Settings, found: ListeningSockets) -> BaseException | None:
+def _serve(settings: Settings, found: ListeningSockets, show_progress: ShowProgress) -> BaseException | None:
     """Serve, and return the error that made it impossible; None after an orderly shutdown."""
-    state = make_app_state(settings)
+    state = make_app_state(settings, show_progress)
     config = uvicorn.Config(
         make_app_with_state(state),
         loop="uvloop",

@@ -2,22 +2,14 @@
 
 import json
 import logging
-import os
-import select
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from queue import SimpleQueue
-from time import sleep
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from ..settings import LogLevel
+from .stderr_writer import StderrWriter
 
-_MAX_WAITING_LINES: Final = 10_000
-"""Lines that wait for stderr. Further lines are dropped: a slow terminal or pipe must not stop the server."""
-_FLUSH_S: Final = 2.0
-_WRITE_INTERVAL_S: Final = 0.02
 _log = logging.getLogger("lmwire_http")
 
 
@@ -47,17 +39,18 @@ def redact(text: str, keys: Sequence[str]) -> str:
 
 @contextmanager
 def log_to_stderr(
-    format: Literal["text", "json"], keys: Sequence[str] = (), level: LogLevel = "info"
+    writer: StderrWriter, format: Literal["text", "json"], keys: Sequence[str] = (), level: LogLevel = "info"
 ) -> Generator[None]:
     """Write all log records, also those of libraries, to stderr while the block runs.
 
     Args:
+        writer: Writes the lines.
         format: Format of the lines.
         keys: API keys to remove from the lines.
         level: Level of the least important lines. `debug` is for the server's own: a library's could quote a prompt.
     """
     least = logging.getLevelNamesMapping()[level.upper()]
-    lines = StderrHandler(keys)
+    lines = StderrHandler(writer, keys)
     lines.setLevel(least)
     lines.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
@@ -73,53 +66,31 @@ def log_to_stderr(
 
 
 class StderrHandler(logging.Handler):
-    """Handler that writes lines to stderr in a thread of its own.
+    """Handler that writes lines to stderr. It drops those that stderr does not take, and logs their number.
 
     Args:
+        writer: Writes the lines.
         keys: API keys to remove from the lines.
     """
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
+    def __init__(self, writer: StderrWriter, keys: Sequence[str] = ()) -> None:
         super().__init__()
+        self._writer = writer
         self._keys = sorted(keys, key=len, reverse=True)
-        self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._dropped = 0
-        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
-        self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
-        if self._waiting.qsize() >= _MAX_WAITING_LINES:
+        if self._writer.is_full:
             self._dropped += 1
             return
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
             log_facts(logging.WARNING, "lines of the log were dropped before this one", {"lines": dropped})
         try:
-            self._waiting.put(redact(f"{self.format(record)}\n", self._keys))
+            self._writer.write(redact(f"{self.format(record)}\n", self._keys))
         except Exception:
             self.handleError(record)
-
-    def close(self) -> None:
-        """Write the waiting lines, if stderr accepts them in time."""
-        self._waiting.put(None)
-        self._thread.join(_FLUSH_S)
-        super().close()
-
-    def _write(self) -> None:
-        more = True
-        while more:
-            lines = [self._waiting.get()]
-            # Take only the lines that wait now: under constant logging this loop would never reach the write.
-            lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
-            more = lines[-1] is not None
-            text = "".join([line for line in lines if line is not None])
-            try:
-                _write(text.encode("utf-8", "backslashreplace"))
-            except OSError:
-                return  # stderr is closed
-            if more:
-                sleep(_WRITE_INTERVAL_S)  # requests often end together: one write is cheaper than a wake-up each
 
 
 class TextFormatter(logging.Formatter):
@@ -163,11 +134,3 @@ def _quote(value: Any) -> str:
 def _timestamp(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _write(data: bytes) -> None:
-    while data:
-        try:
-            data = data[os.write(2, data) :]
-        except BlockingIOError:  # another process may have made the shared descriptor non-blocking
-            select.select([], [2], [])

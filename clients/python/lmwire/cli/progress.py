@@ -3,22 +3,20 @@
 import contextlib
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol, TextIO
 
 from .terminal_text import dim
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-_WORDS: Final = {
+STAGE_WORDS: Final = {
     "resolve": "Looking for the model",
     "download": "Downloading",
     "read": "Reading the weights",
     "warm_up": "Warming up",
     "prefill": "Reading the prompt",
 }
+_CLEAR_LINE: Final = "\r\x1b[K"
 _STEPS: Final = 10
 """Number of plain lines that a download writes at most."""
 
@@ -42,20 +40,51 @@ class StageProgress(Protocol):
         ...
 
 
+class ProgressArea(Protocol):
+    """The last lines of a terminal, which show progress. Other lines appear above them."""
+
+    def begin(self, label: str = "") -> StageProgress:
+        """Return the display of one more load, download or prefill.
+
+        Args:
+            label: What it is, if there may be several.
+        """
+        ...
+
+    def print_above(self, text: str) -> None:
+        """Write whole lines above what is drawn."""
+        ...
+
+    def close(self) -> None:
+        """Remove all that is drawn."""
+        ...
+
+
 @contextlib.contextmanager
 def show_progress() -> Generator[StageProgress]:
     """Yield the display of progress that suits stderr. It is cleared afterwards."""
-    progress = _choose()
+    progress = make_progress()
     try:
         yield progress
     finally:
         progress.close()
 
 
-def _choose() -> StageProgress:
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return PlainLines()
-    return Bars() if find_spec("rich") else OneLine()
+def make_progress() -> StageProgress:
+    """Return the display of one load, download or prefill that suits stderr. Close it afterwards."""
+    area = make_progress_area(sys.stderr)
+    return area.begin() if area else PlainLines()
+
+
+def make_progress_area(stream: TextIO) -> ProgressArea | None:
+    """Return the display of progress for a terminal; None if the stream is not one that can draw."""
+    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return None
+    if find_spec("rich") is None:
+        return OneLine(stream)
+    from .progress_bars import Bars
+
+    return Bars(stream)
 
 
 class PlainLines:
@@ -78,66 +107,59 @@ class PlainLines:
 
 
 class OneLine:
-    """Overwrites one line of a terminal, where rich is not installed."""
+    """Overwrites the last line of a terminal, where rich is not installed.
 
-    def show(self, stage: str, current: int, total: int | None, unit: str) -> None:
-        """Overwrite the line; see `StageProgress.show`."""
-        self._write(dim(format_progress(stage, current, total, unit)))
+    Args:
+        stream: The terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._line = ""
+
+    def begin(self, label: str = "") -> StageProgress:
+        """Return the display of one more load. The line has the last one that has come further."""
+        return _OneLoad(self.draw, label)
+
+    def print_above(self, text: str) -> None:
+        """Write whole lines above the line; see `ProgressArea.print_above`."""
+        self._stream.write(f"{_CLEAR_LINE}{text}{self._line}")
+        self._stream.flush()
 
     def close(self) -> None:
         """Clear the line."""
-        self._write("")
+        self.draw("")
 
-    def _write(self, line: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
+    def draw(self, line: str) -> None:
+        """Overwrite the line."""
+        self._line = line
+        self._stream.write(f"{_CLEAR_LINE}{line}")
+        self._stream.flush()
 
 
-class Bars:
-    """Draws the bar of the present stage with rich. Bytes have a speed and the time that remains."""
+class _OneLoad:
+    """A load whose progress is shown on one line."""
 
-    def __init__(self) -> None:
-        self._stage: str | None = None
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+    def __init__(self, draw: Callable[[str], None], label: str) -> None:
+        self._draw, self._label = draw, label
 
     def show(self, stage: str, current: int, total: int | None, unit: str) -> None:
-        """Draw the bar; see `StageProgress.show`."""
-        if stage != self._stage or self._progress is None or self._task is None:
-            self.close()
-            self._stage, self._progress = stage, _make_bars(unit)
-            self._task = self._progress.add_task(_WORDS.get(stage, stage), total=total)
-            self._progress.start()
-        self._progress.update(self._task, completed=current, total=total)
+        """Overwrite the line; see `StageProgress.show`."""
+        self._draw(dim(labelled(self._label, format_progress(stage, current, total, unit))))
 
     def close(self) -> None:
-        """Remove the bar."""
-        if self._progress:
-            self._progress.stop()
-            self._progress = None
+        """Clear the line."""
+        self._draw("")
 
 
-def _make_bars(unit: str) -> "Progress":
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    of_bytes = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    of_unit = of_bytes if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
-    columns = (TextColumn("{task.description}", style="dim"), BarColumn(), *of_unit)
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+def labelled(label: str, text: str) -> str:
+    """Return a text after the label of its load; without a label, the text alone."""
+    return f"{label}: {text}" if label else text
 
 
 def format_progress(stage: str, current: int, total: int | None, unit: str) -> str:
     """Return the fields of a `progress` event as a line for a person to read; `show` has the arguments."""
-    words = _WORDS.get(stage, stage)
+    words = STAGE_WORDS.get(stage, stage)
     if unit == "bytes":
         return f"{words}: {current / 1e6:,.0f} MB" + (f" of {total / 1e6:,.0f} MB" if total else "")
     return f"{words}: {current} of {total} {unit}" if total else words

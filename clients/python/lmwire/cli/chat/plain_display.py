@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 import lmwire
 from lmwire_protocol.events import Progress
 
+from ..progress import StageProgress, make_progress
 from ..terminal_text import NewlineTrimmer, dim, format_call, strip_controls
 
 
@@ -19,6 +20,8 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
     def __init__(self) -> None:
         self._open_line = False
         self._reasoning = False
+        self._has_progress = False
+        self._bar: StageProgress | None = None
 
     def show(self, text: str) -> None:
         """Show the next part of the answer."""
@@ -33,9 +36,14 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
     def show_reasoning(self, text: str) -> None:
         """Show the next part of the reasoning before the answer."""
         self._reasoning = True
+        self._end_prefill()
 
     def show_progress(self, event: Progress) -> None:
-        """Show how much of the prompt has been read, where that has a place."""
+        """Show on stderr how much of a long prompt has been read. A prompt with a single event is short."""
+        if self._has_progress:
+            self._bar = self._bar or make_progress()
+            self._bar.show(event.stage, event.current, event.total, event.unit)
+        self._has_progress = True
 
     def show_call(self, call: lmwire.ToolCall) -> None:
         """Show a tool call on a line of its own."""
@@ -43,7 +51,13 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
         self._write(json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False) + "\n")
 
     def __exit__(self, *_: object) -> None:
+        self._end_prefill()
         self._end_line()
+
+    def _end_prefill(self) -> None:
+        if self._bar:
+            self._bar.close()
+            self._bar = None
 
     def _end_reasoning(self) -> None:
         """Separate the reasoning from the answer."""
@@ -54,6 +68,7 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
 
     def _write(self, text: str) -> None:
         if text:
+            self._end_prefill()
             sys.stdout.write(text)
             sys.stdout.flush()
             self._open_line = not text.endswith("\n")

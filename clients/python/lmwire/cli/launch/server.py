@@ -18,6 +18,7 @@ import msgspec
 from ...child_process import child_environment, python_command
 from ..arguments.launch import DEFAULT_URL
 from ..errors import CliError
+from ..progress import make_progress_area
 
 _ANSWER_TIMEOUT_S: Final = 10
 """Longest time for the server to answer a question about itself, in seconds."""
@@ -31,6 +32,22 @@ _MOST_BYTES: Final = 16 * 2**20
 _SHOWN_MODELS: Final = 8
 
 _open = build_opener(ProxyHandler({})).open  # a proxy of the environment must not see requests to this machine
+
+
+class _LoadProgress(msgspec.Struct):
+    """Progress of a load in the answer of /ready."""
+
+    stage: str
+    current: int
+    unit: str
+    total: int | None = None
+
+
+class _Ready(msgspec.Struct):
+    """The answer of /ready."""
+
+    ready: bool = False
+    load_progress: _LoadProgress | None = None
 
 
 class _ListedModel(msgspec.Struct):
@@ -174,30 +191,61 @@ def _started(model: str) -> Generator[str]:
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", log: IO[str]) -> str:
-    """Return the server's address once its model is loaded. Copy its log to stderr until then."""
+    """Return the server's address once its model is loaded. Until then, show its log and the load on stderr."""
     lines: list[str] = []
-    while process.poll() is None:
-        lines += _copy(log)
-        if (found := re.search(r"serves on (\S+)", "".join(lines))) and _is_ready(found[1]):
-            return found[1]
-        time.sleep(_POLL_S)
-    _copy(log)
+    with _StartDisplay(log) as display:
+        while process.poll() is None:
+            lines += display.copy_log()
+            if found := re.search(r"serves on (\S+)", "".join(lines)):
+                state = _ask_readiness(found[1])
+                if state.ready:
+                    return found[1]
+                display.show(state.load_progress)
+            time.sleep(_POLL_S)
+        display.copy_log()
     raise CliError("the server could not start; its log is above")
 
 
-def _copy(log: IO[str]) -> list[str]:
-    """Copy the log's new lines to stderr, without the questions whether it is ready, and return them."""
-    lines = [line for line in log if "path=/ready" not in line]
-    sys.stderr.writelines(lines)
-    return lines
+class _StartDisplay(contextlib.AbstractContextManager["_StartDisplay"]):
+    """The log of a server that starts, on stderr, and on a terminal the bar of the load below it.
+
+    Args:
+        log: The log.
+    """
+
+    def __init__(self, log: IO[str]) -> None:
+        self._log = log
+        self._area = make_progress_area(sys.stderr)
+        self._bar = self._area.begin() if self._area else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._area:
+            self._area.close()
+
+    def copy_log(self) -> list[str]:
+        """Show the log's new lines, without this command's own requests, and return them."""
+        lines = [line for line in self._log if "path=/ready" not in line]
+        if self._area is None:
+            sys.stderr.writelines(lines)
+        elif shown := "".join(line for line in lines if " info downloading " not in line):  # the bar shows it
+            self._area.print_above(shown)
+        return lines
+
+    def show(self, load: _LoadProgress | None) -> None:
+        """Show how far the load has come."""
+        if self._bar and load:
+            self._bar.show(load.stage, load.current, load.total, load.unit)
 
 
-def _is_ready(url: str) -> bool:
+def _ask_readiness(url: str) -> _Ready:
+    """Return whether a server can serve requests, and how far the load has come that it waits for."""
     try:
         with _open(f"{url}/ready", timeout=_ANSWER_TIMEOUT_S):
-            return True
+            return _Ready(ready=True)
+    except HTTPError as error:
+        return msgspec.json.decode(error.read(_MOST_BYTES), type=_Ready)
     except OSError:
-        return False
+        return _Ready()
 
 
 def _stop(process: "subprocess.Popen[Any]") -> None:

@@ -1,13 +1,25 @@
-"""Log how far the download of a model has come."""
+"""Displays of how far loads and prefills have come. The default one logs downloads."""
 
 import logging
-from typing import Final
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, TypeAlias
 
 from lmwire_protocol.events import Progress
 
 _STEPS: Final = 10
 """Number of lines for a download, without the first one."""
 _log = logging.getLogger("lmwire_http")
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+ShowProgress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
+"""Shows one load or prefill of the model with this name. The block gets a function that takes the progress events."""
+
+
+@contextmanager
+def log_downloads(model: str) -> Generator[OnProgress]:
+    """Log the download of a model while the block runs; see `ShowProgress`."""
+    yield DownloadLog(model)
 
 
 class DownloadLog:
