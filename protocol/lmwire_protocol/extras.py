@@ -6,6 +6,7 @@ checkout, from a wheel or from an index.
 
 import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,7 @@ def install_command(extra: str | None) -> str:
 
 
 def _pip() -> str:
-    """Return the command that installs into this environment. Those of uv and pipx have no pip on PATH."""
+    """Return the command that installs into this environment. Those of uv, pipx and Homebrew have no pip."""
     environment = Path(sys.prefix)
     if (environment / "pipx_metadata.json").exists():
         return "pipx runpip lmwire install"
@@ -49,7 +50,9 @@ def _pip() -> str:
         made_by_uv = "\nuv = " in (environment / "pyvenv.cfg").read_text(encoding="utf-8")
     except OSError:
         made_by_uv = False
-    return f"uv pip install --python {shlex.quote(sys.prefix)}" if made_by_uv else "pip install"
+    if made_by_uv:
+        return f"uv pip install --python {shlex.quote(sys.prefix)}"
+    return "pip install" if find_spec("pip") else f"python3 -m pip --python {shlex.quote(sys.prefix)} install"
 
 
 def _for_other_devices() -> str:

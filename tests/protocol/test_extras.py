@@ -80,3 +80,11 @@ def test_pipx_adds_an_extra_to_an_environment_of_its_own(environment: Path) -> N
     (environment / "pyvenv.cfg").write_text("home = /usr/bin\n")
     (environment / "pipx_metadata.json").touch()
     assert install_command("http") == "pipx runpip lmwire install 'lmwire[http]'"
+
+
+def test_another_pip_adds_an_extra_where_the_environment_has_none(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Homebrew's environments, and after `python -m venv --without-pip`."""
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    assert install_command("http") == f"python3 -m pip --python '{environment}' install 'lmwire[http]'"
