@@ -1,4 +1,3 @@
-import { ReadableStream } from "node:stream/web";
 import type {
   JSONObject,
   LanguageModelV4,
@@ -70,11 +69,9 @@ export class LmwireLanguageModel implements LanguageModelV4 {
         yield { type: "finish", ...toEnd(answer) };
       } catch (error) {
         yield { type: "error", error: toCallError(error) };
-      } finally {
-        await events.return?.();
       }
     }
-    return { stream: ReadableStream.from(generate()) as LanguageModelV4StreamResult["stream"] };
+    return { stream: toReadable(generate(), async () => void (await events.return?.())) };
   }
 
   #prepare(options: LanguageModelV4CallOptions) {
@@ -89,6 +86,16 @@ export class LmwireLanguageModel implements LanguageModelV4 {
         this.#ask(options, (worker, limits) => read(worker.chat(messages, fields, limits))),
     };
   }
+}
+
+/** Return a stream of the items. `cancel` is called if its reader ends it, whether it has read an item or not. */
+function toReadable<T>(items: AsyncGenerator<T>, cancel: () => Promise<void>): ReadableStream<T> {
+  const pull = async (controller: ReadableStreamDefaultController<T>) => {
+    const { done, value } = await items.next();
+    if (done) controller.close();
+    else controller.enqueue(value);
+  };
+  return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
 }
 
 function toContent(answer: Answer): LanguageModelV4Content[] {

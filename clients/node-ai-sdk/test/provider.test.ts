@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { APICallError, type LanguageModelV4Prompt, type LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { embedMany, generateObject, generateText, isStepCount, Output, streamText, tool } from "ai";
 import { z } from "zod";
-import { provide, script } from "./workers.js";
+import { provide, record, script } from "./workers.js";
 
 const tiny = provide({ after }, "worker")("builtin:tiny");
 const PROMPT: LanguageModelV4Prompt = [{ role: "user", content: [{ type: "text", text: "a b c" }] }];
@@ -149,6 +149,13 @@ test("an abort cancels the request", async (t) => {
     isAborted ||= part.type === "abort";
   }
   assert(isAborted);
+});
+
+test("a stream that is cancelled before it is read cancels the request", async (t) => {
+  const { lmwire, end } = record(t, { reply: { text: "on ", then: "repeat" } });
+  const { stream } = await lmwire("mock").doStream({ prompt: PROMPT });
+  await stream.cancel();
+  assert((await end()).some(({ cmd }) => cmd === "cancel"));
 });
 
 test("an abort ends the wait for a model that loads", async (t) => {

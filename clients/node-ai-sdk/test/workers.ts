@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -19,9 +19,30 @@ export function provide(test: { after(close: () => Promise<void>): void }, ...ar
 
 /** Return a provider of mocks that follow rules. */
 export function script(test: TestContext, ...rules: object[]): LmwireProvider {
+  return provide(test, "mock", "--scenario", join(folderWith(test, rules), "scenario.json"));
+}
+
+/** Return a provider of mocks as `script` does, and a function that ends them and returns the commands they got. */
+export function record(test: TestContext, ...rules: object[]) {
+  const folder = folderWith(test, rules);
+  const [commands, scenario] = [join(folder, "commands.jsonl"), join(folder, "scenario.json")];
+  const copying = 'mkfifo "$0.pipe"; exec 3<&0; tee "$0" <&3 >"$0.pipe" 2>/dev/null & exec "$@" <"$0.pipe" 3<&-';
+  const command = ["sh", "-c", copying, commands, LMWIRE, "mock", "--scenario", scenario];
+  const lmwire = createLmwire({ start: { command } });
+  const end = async (): Promise<{ cmd: string }[]> => {
+    await lmwire.close();
+    return readFileSync(commands, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  };
+  return { lmwire, end };
+}
+
+/** Return a folder with the rules as scenario.json. It ends with the test. */
+function folderWith(test: TestContext, rules: object[]): string {
   const folder = mkdtempSync(join(tmpdir(), "lmwire-ai-"));
   test.after(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, "scenario.json");
-  writeFileSync(file, JSON.stringify({ rules }));
-  return provide(test, "mock", "--scenario", file);
+  writeFileSync(join(folder, "scenario.json"), JSON.stringify({ rules }));
+  return folder;
 }
