@@ -1,53 +1,23 @@
 """The HTTP server that an agent uses: one that runs already, or one that is started for the agent."""
 
 import contextlib
-import re
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import Request
 
 import msgspec
 
-from ...child_process import child_environment, python_command
 from ..arguments.launch import DEFAULT_URL
 from ..errors import CliError
-from ..progress import make_progress_area
+from .server_start import ANSWER_TIMEOUT_S, MOST_BYTES, open_url, start_server
 
-_ANSWER_TIMEOUT_S: Final = 10
-"""Longest time for the server to answer a question about itself, in seconds."""
-_POLL_S: Final = 0.1
-_STOP_TIMEOUT_S: Final = 40
-"""Longest time for a started server to stop, in seconds. Its running requests have 30 s."""
 _ANY_KEY: Final = "lmwire"
 """API key for a server that needs none. Agents insist on one."""
 _UNAUTHORIZED: Final = 401
-_MOST_BYTES: Final = 16 * 2**20
 _SHOWN_MODELS: Final = 8
-
-_open = build_opener(ProxyHandler({})).open  # a proxy of the environment must not see requests to this machine
-
-
-class _LoadProgress(msgspec.Struct):
-    """Progress of a load in the answer of /ready."""
-
-    stage: str
-    current: int
-    unit: str
-    total: int | None = None
-
-
-class _Ready(msgspec.Struct):
-    """The answer of /ready."""
-
-    ready: bool = False
-    load_progress: _LoadProgress | None = None
 
 
 class _ListedModel(msgspec.Struct):
@@ -105,7 +75,7 @@ def find_server(url: str | None, api_key: str | None, model: str | None) -> Gene
     elif model is None:
         raise CliError(f"no server runs at {DEFAULT_URL}: name the model to serve, with --model MODEL")
     else:
-        with _started(model) as address:
+        with start_server(model) as address:
             yield _describe(address, None, None)
 
 
@@ -149,8 +119,8 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
 
 def _list_models(url: str, api_key: str | None) -> _ModelList:
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    with _open(Request(f"{url}/v1/models", headers=headers), timeout=_ANSWER_TIMEOUT_S) as response:
-        return msgspec.json.decode(response.read(_MOST_BYTES), type=_ModelList)
+    with open_url(Request(f"{url}/v1/models", headers=headers), timeout=ANSWER_TIMEOUT_S) as response:
+        return msgspec.json.decode(response.read(MOST_BYTES), type=_ModelList)
 
 
 def _choose(models: list[_ListedModel], name: str | None) -> _ListedModel:
@@ -165,93 +135,3 @@ def _choose(models: list[_ListedModel], name: str | None) -> _ListedModel:
     if len(candidates) != 1:
         raise CliError(f"the running server has several models: choose one with --model; it serves: {names}")
     return candidates[0]
-
-
-@contextlib.contextmanager
-def _started(model: str) -> Generator[str]:
-    """Yield the address of a new server that has loaded the model. The server also stops if this process dies."""
-    command = python_command("lmwire_http", "--port", "0", "--preload", "--stop-at-eof", "--", model)
-    print(f"lmwire: starting a server for {model}", file=sys.stderr)
-    with (
-        tempfile.NamedTemporaryFile("ab", prefix="lmwire-server-") as written,
-        open(written.name, encoding="utf-8", errors="replace") as log,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=written,
-            env=child_environment(),
-            start_new_session=True,  # Ctrl-C in the agent must not stop the server
-        ) as process,
-    ):
-        try:
-            yield _wait_until_ready(process, log)
-        finally:
-            _stop(process)
-
-
-def _wait_until_ready(process: "subprocess.Popen[bytes]", log: IO[str]) -> str:
-    """Return the server's address once its model is loaded. Until then, show its log and the load on stderr."""
-    lines: list[str] = []
-    with _StartDisplay(log) as display:
-        while process.poll() is None:
-            lines += display.copy_log()
-            if found := re.search(r"serves on (\S+)", "".join(lines)):
-                state = _ask_readiness(found[1])
-                if state.ready:
-                    return found[1]
-                display.show(state.load_progress)
-            time.sleep(_POLL_S)
-        display.copy_log()
-    raise CliError("the server could not start; its log is above")
-
-
-class _StartDisplay(contextlib.AbstractContextManager["_StartDisplay"]):
-    """The log of a server that starts, on stderr, and on a terminal the bar of the load below it.
-
-    Args:
-        log: The log.
-    """
-
-    def __init__(self, log: IO[str]) -> None:
-        self._log = log
-        self._area = make_progress_area(sys.stderr)
-        self._bar = self._area.begin() if self._area else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._area:
-            self._area.close()
-
-    def copy_log(self) -> list[str]:
-        """Show the log's new lines, without this command's own requests, and return them."""
-        lines = [line for line in self._log if "path=/ready" not in line]
-        if self._area is None:
-            sys.stderr.writelines(lines)
-        elif shown := "".join(line for line in lines if " info downloading " not in line):  # the bar shows it
-            self._area.print_above(shown)
-        return lines
-
-    def show(self, load: _LoadProgress | None) -> None:
-        """Show how far the load has come."""
-        if self._bar and load:
-            self._bar.show(load.stage, load.current, load.total, load.unit)
-
-
-def _ask_readiness(url: str) -> _Ready:
-    """Return whether a server can serve requests, and how far the load has come that it waits for."""
-    try:
-        with _open(f"{url}/ready", timeout=_ANSWER_TIMEOUT_S):
-            return _Ready(ready=True)
-    except HTTPError as error:
-        return msgspec.json.decode(error.read(_MOST_BYTES), type=_Ready)
-    except OSError:
-        return _Ready()
-
-
-def _stop(process: "subprocess.Popen[Any]") -> None:
-    assert process.stdin
-    process.stdin.close()
-    try:
-        process.wait(_STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
