@@ -216,6 +216,19 @@ def test_sounds_and_texts_can_be_added_and_other_files_are_refused(page: ChatPag
     assert text["text"].startswith("list.csv:\n\na,b")
 
 
+def test_files_that_are_added_at_once_are_all_kept(page: ChatPage) -> None:
+    page.composer.evaluate(
+        """(field) => {
+            for (const name of ["one.txt", "two.txt"]) {
+                const clipboardData = new DataTransfer();
+                clipboardData.items.add(new File([name], name, { type: "text/plain" }));
+                field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+            }
+        }"""
+    )
+    expect(page.tab.locator(".composer .attachment")).to_have_text(["one.txt", "two.txt"])
+
+
 def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> None:
     with page.reporting_an_error():
         page.ask("no luck")

@@ -14,7 +14,8 @@ export class Drafts extends Observable {
   async attach(files, model) {
     for (const file of files) {
       try {
-        this.attachments = [...this.attachments, await readAttachment(file, model)];
+        const attachment = await readAttachment(file, model); // others may come or go meanwhile
+        this.attachments = [...this.attachments, attachment];
       } catch (error) {
         this.#notices.show(error.message);
       }
