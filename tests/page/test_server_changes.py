@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from support.http.http_server import MOCK, Server, served
 from support.page.chat_page import ChatPage
@@ -14,6 +15,9 @@ from support.page.chat_page import ChatPage
 from .conftest import SCRIPT
 
 WORKER = ("--worker", f"{MOCK} --scenario {SCRIPT}")
+
+ASK_FOR_THE_MODELS = "document.dispatchEvent(new Event('visibilitychange'))"
+"""Reports to the page that the user has come back to the tab."""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +85,65 @@ def test_a_model_is_chosen_loaded_and_unloaded(context: BrowserContext, server: 
     expect(row).to_have_attribute("data-state", "unloaded")
     page.tab.keyboard.press("Escape")
     expect(page.answered("alpha").locator(".answer-name")).to_have_text("two")
+
+
+def test_an_older_list_of_models_does_not_replace_a_newer_one(context: BrowserContext, server: Server) -> None:
+    page = ChatPage(context, server.url)
+    unlock(page, "k-1")
+    expect(page.button("Model: one")).to_be_visible()
+    requests: list[Route] = []
+
+    def answer_the_second(route: Route) -> None:
+        requests.append(route)
+        if len(requests) == 2:
+            route.fulfill(json=models_named("newer"))
+
+    context.route("**/v1/models", answer_the_second)
+    page.tab.evaluate(ASK_FOR_THE_MODELS)
+    page.tab.evaluate(ASK_FOR_THE_MODELS)
+    expect(page.button("Model: newer")).to_be_visible()
+    with page.tab.expect_event("requestfinished"):
+        requests[0].fulfill(json=models_named("older"))
+    page.button("Settings").click()
+    page.button("Close").click()
+    expect(page.button("Model: newer")).to_be_visible()
+
+
+def models_named(name: str) -> dict[str, Any]:
+    """Return the server's list of models with one that is not loaded."""
+    return {"data": [{"id": name, "state": "unloaded"}], "models": [{"slug": name}]}
+
+
+def test_each_load_is_watched(context: BrowserContext, server: Server) -> None:
+    page = ChatPage(context, server.url)
+    unlock(page, "k-1")
+    context.route("**/v1/models", lambda route: route.fulfill(json=models_named("tests/one")))
+    page.tab.evaluate(ASK_FOR_THE_MODELS)
+    page.answered("alpha")  # this loads the model, too
+    context.route("**/v1/models/load", lambda _: None)  # never answered
+    page.tab.locator("[data-action=models]").click()
+    with page.tab.expect_request("**/v1/models"):
+        page.button("Load").click()
+
+
+def test_a_key_is_not_lost_when_the_server_is_well_again(context: BrowserContext, server: Server) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    context.route("**/v1/models", lambda route: route.abort())
+    context.route("**/health", hold)
+    page = ChatPage(context, server.url)
+    with page.tab.expect_request("**/health"):
+        expect(page.tab.locator("[data-banner=offline]")).to_be_visible()
+    context.unroute("**/v1/models")
+    page.tab.evaluate(ASK_FOR_THE_MODELS)
+    page.tab.locator("[data-input=key]").fill("k-1")
+    with page.tab.expect_event("requestfinished"):
+        held.pop().continue_()
+    page.button("Continue").click()
+    expect(page.button("Model: one")).to_be_visible()
 
 
 def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ export class Connection extends Observable {
     }
     if (error.status === 0 && this.state !== "offline") {
       this.#set("offline");
-      this.#retry(FIRST_RETRY_MS);
+      this.#retry();
     }
   }
 
@@ -44,14 +44,11 @@ export class Connection extends Observable {
     if (this.state === "locked") this.#set("online");
   }
 
-  async #retry(delay) {
-    await new Promise((resolve) => setTimeout(resolve, delay));
-    try {
-      await send("health");
-      this.#reconnect();
-    } catch (error) {
-      if (error.status === 0) this.#retry(Math.min(delay * 2, LAST_RETRY_MS));
-      else this.#reconnect(); // it answers, though it is not well
+  async #retry() {
+    for (let delay = FIRST_RETRY_MS; this.state === "offline"; delay = Math.min(delay * 2, LAST_RETRY_MS)) {
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      const isThere = await send("health").then(() => true, ({ status }) => status !== 0); // well or not
+      if (isThere && this.state === "offline") this.#reconnect(); // else a request was answered, or refused for want of a key
     }
   }
 

@@ -14,8 +14,10 @@ export class Models extends Observable {
   #connection;
   #chosen = getPreference("model", "");
   #busy = new Set();
-  #watchers = 0;
+  #watchers = new Set();
   #isPolling = false;
+  #asked = 0;
+  #answered = 0;
 
   constructor(connection) {
     super();
@@ -43,14 +45,16 @@ export class Models extends Observable {
   }
 
   async refresh() {
-    try {
-      const { data, models } = await fetchJson("v1/models");
+    const number = (this.#asked += 1);
+    const { data, models, error } = await fetchJson("v1/models").catch((problem) => ({ error: problem }));
+    if (number < this.#answered) return; // the answer to a later request came first
+    this.#answered = number;
+    if (error) this.#connection.noteFailure(error);
+    else {
       const chatting = new Set(models.map(({ slug }) => slug)); // the list for agents has those that can chat
       this.list = data.filter((model) => chatting.has(model.id) || model.capabilities?.includes("transcribe"));
       this.isKnown = true;
       this.#connection.noteSuccess();
-    } catch (error) {
-      this.#connection.noteFailure(error);
     }
     this.changed();
   }
@@ -65,11 +69,10 @@ export class Models extends Observable {
 
   /** Ask for the models again and again until the returned function is called, to show how a load goes on. */
   watch() {
-    this.#watchers += 1;
+    const watcher = {};
+    this.#watchers.add(watcher);
     if (!this.#isPolling) this.#poll();
-    return () => {
-      this.#watchers -= 1;
-    };
+    return () => this.#watchers.delete(watcher);
   }
 
   async #change(id, path) {
@@ -91,7 +94,7 @@ export class Models extends Observable {
 
   async #poll() {
     this.#isPolling = true;
-    while (this.#watchers > 0) {
+    while (this.#watchers.size) {
       await this.refresh();
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
