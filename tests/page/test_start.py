@@ -44,6 +44,12 @@ def test_a_message_waits_for_the_list_of_models(page: ChatPage, context: Browser
     expect(page.tab.locator("[data-banner=notice]")).to_have_count(0)
 
 
+def test_an_answer_begins_before_the_browser_has_stored_the_message(context: BrowserContext, server: Server) -> None:
+    context.add_init_script("Object.defineProperty(IDBTransaction.prototype, 'oncomplete', { set: () => {} });")
+    page = ChatPage(context, server.url)
+    expect(page.text(page.answered("alpha"))).to_have_text("alpha")
+
+
 @contextmanager
 def responses_held(context: BrowserContext, path: str) -> Iterator[None]:
     """Let requests for a path wait until the end of the block."""

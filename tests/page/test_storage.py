@@ -5,12 +5,25 @@ from playwright.sync_api import BrowserContext, expect
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage
 
+HOLD_READING = """
+    const released = new Promise((resolve) => { globalThis.release = resolve; });
+    const { getAll } = IDBIndex.prototype;
+    IDBIndex.prototype.getAll = function (...options) {
+        const request = getAll.apply(this, options);
+        Object.defineProperty(request, "onsuccess", {
+            set: (handle) => request.addEventListener("success", async () => { await released; handle(); }),
+        });
+        return request;
+    };
+"""
+"""Lets the messages of a conversation wait for a call of `release`."""
+
 
 def test_a_conversation_survives_a_reload_with_its_versions(page: ChatPage) -> None:
     page.answered("alpha")
     page.button("Regenerate answer").click()
     expect(page.answer("done").get_by_label("Version 2 of 2")).to_be_visible()
-    page.tab.reload()
+    page.reload()
     expect(page.questions().locator(".bubble")).to_have_text("alpha")
     expect(page.text(page.answer("done"))).to_have_text("alpha")
     expect(page.answer().get_by_label("Version 2 of 2")).to_be_visible()
@@ -20,7 +33,7 @@ def test_a_reload_in_the_middle_of_an_answer_keeps_what_has_come(page: ChatPage,
     page.ask("say one and wait")
     expect(page.text()).to_have_text("One two")
     page.wait_until_stored("One  two")
-    page.tab.reload()
+    page.reload()
     answer = page.answer("interrupted")
     expect(page.text(answer)).to_have_text("One two")
     server.wait_for("lmwire_http_requests_in_flight", 1.0)  # that of /metrics itself
@@ -35,7 +48,7 @@ def test_two_tabs_show_one_another_s_answers_and_overwrite_nothing(
     context: BrowserContext, page: ChatPage, server: Server
 ) -> None:
     page.answered("alpha")
-    other = ChatPage(context, page.tab.url)
+    other = page.another()
     expect(other.text(other.answer("done"))).to_have_text("alpha")
     page.ask("say one and wait")
     expect(other.text(other.answer("running"))).to_have_text("One two")
@@ -43,17 +56,17 @@ def test_two_tabs_show_one_another_s_answers_and_overwrite_nothing(
     other.answered("beta")
     page.button("Stop the answer").click()
     page.answer("stopped")
-    page.tab.reload()
+    page.reload()
     expect(page.tab.locator(".conversation")).to_have_text(["beta", "alpha"])
     expect(page.questions().locator(".bubble")).to_have_text(["alpha", "say one and wait"])
-    assert other.errors == other.foreign == []
+    other.assert_clean()
 
 
 def test_two_tabs_that_write_to_one_conversation_at_once_make_two_branches(
     context: BrowserContext, page: ChatPage
 ) -> None:
     page.answered("alpha")
-    other = ChatPage(context, page.tab.url)
+    other = page.another()
     other.answer("done")
     page.ask("say one and wait")
     other.tab.locator("[data-state=running]").wait_for()
@@ -61,8 +74,10 @@ def test_two_tabs_that_write_to_one_conversation_at_once_make_two_branches(
     other.tab.get_by_role("textbox", name="Edited message").fill("beta")
     other.tab.keyboard.press("Enter")
     expect(other.text(other.answer("done"))).to_have_text("beta")
+    expect(page.text()).to_have_text("One two")
     page.button("Stop the answer").click()
-    page.tab.reload()
+    page.answer("stopped")
+    page.reload()
     stored = page.stored()
     assert all(text in stored for text in ("alpha", "say one and wait", "One  two", "beta"))
     expect(page.questions().first.get_by_label("of 2")).to_be_visible()
@@ -71,12 +86,57 @@ def test_two_tabs_that_write_to_one_conversation_at_once_make_two_branches(
 
 def test_a_conversation_that_another_tab_deletes_is_gone(context: BrowserContext, page: ChatPage) -> None:
     page.answered("alpha")
-    other = ChatPage(context, page.tab.url)
+    other = page.another()
     other.button("Delete alpha").click()
     other.button("Delete").click()
     expect(page.questions()).to_have_count(0)
     expect(page.tab.locator(".conversation")).to_have_count(0)
     other.assert_clean()
+
+
+def test_what_was_deleted_is_not_stored_again(page: ChatPage) -> None:
+    page.tab.evaluate(
+        """() => {
+            const { setTimeout } = globalThis;
+            globalThis.timers = [];
+            globalThis.setTimeout = (call) => globalThis.timers.push(call);
+        }"""
+    )
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    page.button("Delete say one and wait").click()
+    page.button("Delete").click()
+    expect(page.questions()).to_have_count(0)
+    page.tab.evaluate("timers.forEach((call) => call())")
+    assert page.stored() == "[]"
+
+
+def test_an_answer_that_another_tab_receives_is_shown_as_running_and_as_interrupted_when_that_tab_goes(
+    page: ChatPage, server: Server
+) -> None:
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    page.wait_until_stored("One  two")
+    other = ChatPage(page.tab.context, server.url)
+    other.tab.get_by_role("link", name="say one and wait").click()
+    expect(other.text(other.answer("running"))).to_have_text("One two")
+    page.tab.goto("about:blank")
+    expect(other.answer("interrupted").get_by_role("button", name="Continue")).to_be_visible()
+    other.assert_clean()
+
+
+def test_the_conversation_that_was_chosen_last_is_open(page: ChatPage, server: Server) -> None:
+    page.answered("alpha")
+    page.stored()
+    page.tab.goto("about:blank")
+    page.tab.context.add_init_script(HOLD_READING)
+    page.tab.goto(server.url)
+    page.tab.get_by_role("link", name="alpha").click()
+    page.button("New chat").click()
+    page.tab.evaluate("release()")
+    page.answered("beta")
+    expect(page.questions().locator(".bubble")).to_have_text(["beta"])
+    expect(page.tab.locator(".conversation")).to_have_text(["beta", "alpha"])
 
 
 def test_a_full_storage_is_reported_and_the_conversation_goes_on(page: ChatPage) -> None:

@@ -117,12 +117,22 @@ class ChatPage:
                 field.blur()
         self.button("Close").click()
 
+    def another(self) -> "ChatPage":
+        """Open another tab of the same profile, with the same conversation."""
+        return ChatPage(self.tab.context, self.tab.evaluate("location.href"))
+
+    def reload(self) -> None:
+        """Reload the page, once what it has written so far is stored."""
+        self.stored()
+        self.tab.reload()
+
     def stored(self) -> str:
-        """Return all messages that the browser has stored, as JSON."""
+        """Return all messages that the browser has stored, as JSON, after what the page has begun to write."""
         return self.tab.evaluate(
             """() => new Promise((resolve) => {
                 indexedDB.open("lmwire").onsuccess = ({ target: { result } }) => {
-                    const all = result.transaction("messages").objectStore("messages").getAll();
+                    const transaction = result.transaction(["messages", "conversations"]); // waits for earlier changes
+                    const all = transaction.objectStore("messages").getAll();
                     all.onsuccess = () => { result.close(); resolve(JSON.stringify(all.result)); };
                 };
             })"""

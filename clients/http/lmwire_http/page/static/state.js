@@ -19,7 +19,7 @@ export function createState() {
       if (document.visibilityState === "visible") models.refresh();
       else conversations.flush();
     });
-    addEventListener("pagehide", () => conversations.flush());
+    addEventListener("pagehide", () => conversations.leave());
     await models.refresh();
   }
   return { notices, connection, models, conversations, answering, drafts, start };

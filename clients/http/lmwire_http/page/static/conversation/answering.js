@@ -26,16 +26,16 @@ export class Answering {
 
   /** Send the user's message and answer it. */
   async ask(text, attachments = []) {
-    if (!this.#conversations.current) await this.#conversations.create(text || attachments[0]?.name || "");
+    if (!this.#conversations.current) this.#conversations.create(text || attachments[0]?.name || "");
     const { id, leaf } = this.#conversations.current;
-    const message = await this.#conversations.add(id, { role: "user", parent: leaf, content: text, attachments });
+    const message = this.#conversations.add(id, { role: "user", parent: leaf, content: text, attachments });
     await this.#answer(message);
   }
 
   /** Answer with another version of a user's message. */
   async edit(message, text) {
     const { conversation, parent, attachments } = message;
-    await this.#answer(await this.#conversations.add(conversation, { role: "user", parent, content: text, attachments }));
+    await this.#answer(this.#conversations.add(conversation, { role: "user", parent, content: text, attachments }));
   }
 
   /** Write another version of an answer. */
@@ -59,7 +59,7 @@ export class Answering {
     for (const [index, content] of results.entries()) {
       const { id: callId, name } = message.calls[index];
       const fields = { role: "tool", parent: parent.id, content, callId, name };
-      parent = await this.#conversations.add(message.conversation, fields);
+      parent = this.#conversations.add(message.conversation, fields);
     }
     await this.#answer(parent);
   }
@@ -70,7 +70,7 @@ export class Answering {
 
   async #answer(parent) {
     const fields = { role: "assistant", parent: parent.id, state: "running", isOwn: true, model: this.#models.current?.id ?? "" };
-    await this.#run(await this.#conversations.add(parent.conversation, fields));
+    await this.#run(this.#conversations.add(parent.conversation, fields));
   }
 
   async #run(message) {

@@ -22,6 +22,7 @@ export class Conversations extends Observable {
   #channel = new Channel();
   #saving = null;
   #loaded = new Map();
+  #wanted = "";
   #frame = 0;
 
   constructor(notices) {
@@ -47,16 +48,18 @@ export class Conversations extends Observable {
       message: (message) => this.#receive(message),
       conversation: ({ id, fields }) => this.#apply(id, fields),
       deleted: (id) => this.#forget(id),
-      hello: () => this.#postRunning(),
+      hello: () => this.#saveRunning(),
     });
     await this.open(location.hash.slice(1));
-    this.#channel.post("hello");
   }
 
   /** Open a conversation; a new one if the id is not known. */
   async open(id) {
-    const found = this.list.find((each) => each.id === id) ?? null;
-    if (found && !this.#loaded.has(id)) await this.#load(id);
+    this.#wanted = id;
+    const find = () => this.list.find((each) => each.id === id) ?? null;
+    if (find() && !this.#loaded.has(id)) await this.#load(id);
+    if (this.#wanted !== id) return; // another one was opened meanwhile
+    const found = find();
     this.current = found;
     this.messages = (found && this.#loaded.get(id)) ?? new Map();
     history.replaceState(null, "", found ? `#${id}` : location.pathname + location.search);
@@ -64,29 +67,29 @@ export class Conversations extends Observable {
   }
 
   /** Create a conversation and open it. */
-  async create(text) {
+  create(text) {
     const title = text.trim().replace(/\s+/g, " ").slice(0, TITLE_CHARACTERS) || "Conversation";
     const now = Date.now();
     const conversation = { id: newId(), title, created: now, updated: now, leaf: null };
     this.#loaded.set(conversation.id, new Map());
     this.list = [conversation, ...this.list];
-    await this.#saving.saveConversation(conversation.id, conversation);
-    await this.open(conversation.id);
+    this.#saving.saveConversation(conversation.id, conversation);
+    this.open(conversation.id);
   }
 
   /** Add a message below another one and show it. Returns the message. */
-  async add(conversation, fields) {
+  add(conversation, fields) {
     const message = { id: newId(), conversation, created: Date.now(), content: "", ...fields };
     this.#loaded.get(conversation).set(message.id, message);
-    await this.#saving.save(message);
-    await this.update(conversation, { leaf: message.id, updated: Date.now() });
+    this.#saving.save(message);
+    this.update(conversation, { leaf: message.id, updated: Date.now() });
     return message;
   }
 
-  async update(id, fields) {
+  update(id, fields) {
     if (this.current?.id === id && fields.leaf) this.current = { ...this.current, leaf: fields.leaf };
     this.#apply(id, fields);
-    await this.#saving?.saveConversation(id, fields);
+    this.#saving.saveConversation(id, fields);
   }
 
   has(id) {
@@ -111,7 +114,7 @@ export class Conversations extends Observable {
 
   /** Show another version of a message, with the newest messages below it. */
   show(message) {
-    return this.update(message.conversation, { leaf: newestLeaf(this.messages, message.id) });
+    this.update(message.conversation, { leaf: newestLeaf(this.messages, message.id) });
   }
 
   async delete(id) {
@@ -136,12 +139,18 @@ export class Conversations extends Observable {
   }
 
   flush() {
-    this.#saving?.flush();
+    this.#saving.flush();
+  }
+
+  /** Save answers that this page will not receive to their end, and let other tabs know. */
+  leave() {
+    this.#saveRunning({ state: "interrupted" });
   }
 
   async #load(id) {
     const messages = (await this.#database?.messages(id)) ?? [];
     this.#loaded.set(id, new Map(messages.map((message) => [message.id, message])));
+    this.#channel.post("hello"); // another tab may be writing an answer
   }
 
   #apply(id, fields) {
@@ -170,10 +179,10 @@ export class Conversations extends Observable {
     this.#showSoon();
   }
 
-  #postRunning() {
+  #saveRunning(fields) {
     for (const messages of this.#loaded.values()) {
       for (const message of messages.values()) {
-        if (message.state === "running" && message.isOwn) this.#saving.save(message);
+        if (message.state === "running" && message.isOwn) this.#saving.save({ ...message, ...fields });
       }
     }
   }
@@ -181,6 +190,7 @@ export class Conversations extends Observable {
   #forget(id) {
     this.list = this.list.filter((each) => each.id !== id);
     this.#loaded.delete(id);
+    this.#saving.forget(id);
     if (this.current?.id === id) this.open("");
     this.changed();
   }

@@ -18,20 +18,20 @@ export class Database {
   }
 
   conversations() {
-    return resultOf(this.#store("conversations", "readonly").getAll());
+    return resultOf(this.#store("conversations").getAll());
   }
 
   messages(conversation) {
-    return resultOf(this.#store("messages", "readonly").index("conversation").getAll(conversation));
+    return resultOf(this.#store("messages").index("conversation").getAll(conversation));
   }
 
   putMessage(message) {
-    return this.#finish(this.#store("messages", "readwrite"), (store) => store.put(message));
+    return this.#finish(["messages"], (store) => store.put(message));
   }
 
   /** Change fields of a conversation, or add it. Fields that another tab has changed stay. */
   updateConversation(id, fields) {
-    return this.#finish(this.#store("conversations", "readwrite"), (store) => {
+    return this.#finish(["conversations"], (store) => {
       const found = store.get(id);
       found.onsuccess = () => {
         if (found.result || fields.title) store.put({ ...found.result, ...fields, id }); // else it has been deleted
@@ -39,29 +39,29 @@ export class Database {
     });
   }
 
-  async deleteConversation(id) {
-    const ids = (await this.messages(id)).map((message) => message.id);
-    await this.#finish(this.#store("messages", "readwrite"), (store) => ids.forEach((each) => store.delete(each)));
-    await this.#finish(this.#store("conversations", "readwrite"), (store) => store.delete(id));
+  deleteConversation(id) {
+    return this.#finish(["messages", "conversations"], (messages, conversations) => {
+      conversations.delete(id);
+      const keys = messages.index("conversation").getAllKeys(id);
+      keys.onsuccess = () => keys.result.forEach((each) => messages.delete(each));
+    });
   }
 
-  async deleteAll() {
-    for (const name of ["messages", "conversations"]) {
-      await this.#finish(this.#store(name, "readwrite"), (store) => store.clear());
-    }
+  deleteAll() {
+    return this.#finish(["messages", "conversations"], (...stores) => stores.forEach((store) => store.clear()));
   }
 
-  #store(name, mode) {
-    return this.#opened.transaction(name, mode).objectStore(name);
+  #store(name) {
+    return this.#opened.transaction(name).objectStore(name);
   }
 
-  /** Run an action and wait until it is on the disk. Throws QuotaExceededError if there is no more space. */
-  #finish(store, action) {
+  /** Change stores, after all changes before, and wait until it is done. Throws QuotaExceededError without space. */
+  #finish(names, action) {
     return new Promise((resolve, reject) => {
-      const { transaction } = store;
+      const transaction = this.#opened.transaction(names, "readwrite");
       transaction.oncomplete = () => resolve();
       transaction.onabort = transaction.onerror = () => reject(transaction.error);
-      action(store);
+      action(...names.map((name) => transaction.objectStore(name)));
     });
   }
 }

@@ -29,6 +29,11 @@ export class Saving {
     this.#timer ||= setTimeout(() => this.flush(), INTERVAL_MS);
   }
 
+  /** Save nothing more of a conversation that was deleted. */
+  forget(conversation) {
+    for (const message of this.#pending.values()) if (message.conversation === conversation) this.#pending.delete(message.id);
+  }
+
   flush() {
     clearTimeout(this.#timer);
     this.#timer = 0;
