@@ -50,6 +50,19 @@ def test_an_answer_begins_before_the_browser_has_stored_the_message(context: Bro
     expect(page.text(page.answered("alpha"))).to_have_text("alpha")
 
 
+def test_effects_of_what_is_shown_do_not_come_later(page: ChatPage) -> None:
+    page.answered("alpha")
+    focused = page.tab.evaluate(
+        """async () => {
+            document.querySelector("[data-action=settings]").focus();
+            document.querySelector(".new-chat").click();
+            await new Promise(queueMicrotask); // the page is rendered
+            return document.activeElement.id;
+        }"""
+    )
+    assert focused == "composer"
+
+
 @contextmanager
 def responses_held(context: BrowserContext, path: str) -> Iterator[None]:
     """Let requests for a path wait until the end of the block."""

@@ -1,5 +1,5 @@
 // The whole page.
-import { html, useEffect, useState } from "./html.js";
+import { html, useLayoutEffect, useState } from "./html.js";
 import { Banner } from "./banner.js";
 import { Composer } from "./composer.js";
 import { KeyDialog } from "./key_dialog.js";
@@ -16,14 +16,14 @@ export function App({ state }) {
   const [hasSidebar, setSidebar] = useState(isWide);
   const [hasSettings, setSettings] = useState(false);
   const isOverlay = hasSidebar && !isWide;
-  useEffect(() => startShortcuts(state), [state]);
-  useEffect(() => {
+  useLayoutEffect(() => startShortcuts(state), [state]);
+  useLayoutEffect(() => {
     const onChange = ({ matches }) => (setWide(matches), setSidebar(matches));
     const query = matchMedia(WIDE);
     query.addEventListener("change", onChange);
     return () => query.removeEventListener("change", onChange);
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOverlay) return;
     document.querySelector(".new-chat").focus();
     return () => document.querySelector("[data-action=sidebar]").focus();

@@ -2,7 +2,7 @@
 import { contextUse } from "../conversation/figures.js";
 import { getSettings, namesInUse } from "../conversation/settings.js";
 import { NO_MODEL } from "../server/models.js";
-import { html, useChanges, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { AttachmentList } from "./attachment_list.js";
 import { Icon, IconButton } from "./icons.js";
 import { IS_TOUCH } from "./shortcuts.js";
@@ -18,9 +18,9 @@ export function Composer({ state }) {
   const isBusy = Boolean(answering.current);
   const canSend = !isBusy && !isWaiting && (text.trim() || drafts.attachments.length);
   useGrowing(field, text);
-  useEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
-  useEffect(() => {
-    if (!IS_TOUCH && document.activeElement === document.body) field.current.focus(); // the button that had the focus is gone
+  useLayoutEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
+  useLayoutEffect(() => {
+    if (!IS_TOUCH && document.activeElement.matches("body, :disabled")) field.current.focus(); // the button's work is done
   }, [isBusy]);
   const send = async (event) => {
     event?.preventDefault();
@@ -88,7 +88,7 @@ function AttachButton({ drafts, models }) {
 /** The whole window takes files that are dropped. */
 function DropTarget({ drafts, models }) {
   const [isOver, setOver] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const end = new AbortController();
     const listen = (name, handle) => addEventListener(name, handle, { signal: end.signal });
     const hasFiles = (event) => event.dataTransfer?.types.includes("Files");

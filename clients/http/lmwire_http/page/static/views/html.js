@@ -1,6 +1,7 @@
-// Preact with htm's templates, which need no compiler.
+// Preact with htm's templates, which need no compiler. Effects run together with the render (useLayoutEffect): one that
+// came later would take the focus from what the user has turned to meanwhile, or miss an event.
 import htm from "../vendor/htm.js";
-import { useEffect, useState } from "../vendor/hooks.js";
+import { useLayoutEffect, useState } from "../vendor/hooks.js";
 import { h, render } from "../vendor/preact.js";
 
 export { render };
@@ -10,10 +11,9 @@ export const html = htm.bind(h);
 /** Render the component again at each change of these observables. */
 export function useChanges(...observables) {
   const [, setCount] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const update = () => setCount((count) => count + 1);
     const ends = observables.map((each) => each.subscribe(update));
-    update(); // for what has changed before this effect ran
     return () => ends.forEach((end) => end());
   }, observables);
 }

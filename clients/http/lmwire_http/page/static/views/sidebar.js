@@ -1,5 +1,5 @@
 // The list of conversations.
-import { html, useChanges, useEffect, useRef, useState } from "./html.js";
+import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
 
 export function Sidebar({ state: { conversations }, isOverlay, onOpened, onClose }) {
@@ -36,7 +36,7 @@ function Entry({ conversation, conversations, open }) {
   const item = useRef(null);
   const focused = useRef(mode);
   const { id, title } = conversation;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (mode === focused.current) return;
     focused.current = mode;
     if (mode || document.activeElement === document.body) item.current.querySelector(mode ? "input, .quiet" : "a").focus();

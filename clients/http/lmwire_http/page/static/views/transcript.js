@@ -1,6 +1,6 @@
 // The messages of the open conversation.
 import { NO_MODEL } from "../server/models.js";
-import { html, useChanges, useEffect, useRef, useState } from "./html.js";
+import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { Answer } from "./answer.js";
 import { Icon } from "./icons.js";
 import { IS_TOUCH } from "./shortcuts.js";
@@ -15,7 +15,7 @@ export function Transcript({ state }) {
   useChanges(conversations);
   const { path, current } = conversations;
   const [scroller, content, isAtEnd, scrollToEnd] = useFollowing(current?.id, path.length);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = current ? `${current.title} · lmwire` : "lmwire";
   }, [current?.title]);
   return html`<div class="transcript" ref=${scroller} tabindex="0" role="region" aria-label="Messages">
@@ -54,8 +54,8 @@ function useFollowing(conversation, count) {
     follows.current = true;
     scroller.current.scrollTop = scroller.current.scrollHeight;
   };
-  useEffect(scrollToEnd, [conversation, count]);
-  useEffect(() => {
+  useLayoutEffect(scrollToEnd, [conversation, count]);
+  useLayoutEffect(() => {
     const view = scroller.current;
     const isNear = () => view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_PIXELS;
     let top = 0;
