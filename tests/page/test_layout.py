@@ -132,5 +132,6 @@ def test_a_long_word_breaks_on_a_phone(phone: ChatPage) -> None:
 
 def test_the_fields_of_the_settings_stand_in_rows(page: ChatPage) -> None:
     page.button("Settings").click()
+    expect(page.tab.get_by_role("dialog", name="Settings")).to_be_visible()
     boxes = [page.tab.locator(f"[data-input={name}]").bounding_box() for name in ("max_tokens", "seed", "effort")]
     assert len({(round(box["y"]), round(box["height"])) for box in boxes if box}) == 1

@@ -40,14 +40,15 @@ def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
 
 
 def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server: Server) -> None:
-    sizes: dict[str, int] = {}
+    responses: list[Response] = []
 
     def note(response: Response) -> None:
-        sizes[response.url] = len(response.body())
+        responses.append(response)
 
     context.on("response", note)
     page = ChatPage(context, server.url)
-    page.button("Settings").click()
+    page.tab.wait_for_load_state("networkidle")
+    sizes = {response.url: len(response.body()) for response in responses}
     assert 10 < len(sizes) < 80
     assert sum(sizes.values()) < MAX_BYTES, sizes
     page.assert_clean()
@@ -97,10 +98,12 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
         page = ChatPage(context, server.url)
         page.answered("sort a list")
         assert width_beyond_the_screen(page) == 0
-        for name in ("Settings", "Show conversations"):
+        for name, opposite in {"Settings": "Close", "Show conversations": "Hide conversations"}.items():
             page.button(name).click()
+            close = page.button(opposite).first
+            expect(close).to_be_visible()
             assert width_beyond_the_screen(page) == 0
-            page.button("Close" if name == "Settings" else "Hide conversations").first.click()
+            close.click()
         page.tab.locator("[data-action=models]").click()
         assert width_beyond_the_screen(page) == 0
         page.assert_clean()
