@@ -63,9 +63,10 @@ def test_an_image_can_be_sent_in_the_middle_of_it(tmp_path: Path) -> None:
 def test_ctrl_c_twice_at_the_prompt_quits() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until(PROMPT)
-        terminal.interrupt("Ctrl-C once more quits")
+        terminal.type(CTRL_C)
+        terminal.read_until("Ctrl-C once more quits")
         terminal.read_until(PROMPT)
-        terminal.interrupt("\n")
+        terminal.type(CTRL_C)
         assert terminal.wait() == 0
 
 

@@ -24,7 +24,8 @@ FAKE_WORKER = f"{sys.executable} {Path(__file__).with_name('fake_worker.py')}"
 """Start of a value of `--worker`; the name of a fake worker follows."""
 REPOSITORY = Path(__file__).parents[3]
 
-_CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-_])")
+_CONTROL_SEQUENCES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
+"""Whole sequences. A read can end within one, which the next read completes."""
 # A session leader gets its terminal only by asking for it. SIGINT gets its default action, so that Ctrl-C works: a
 # shell makes the programs that it runs in the background, and their children, ignore that signal.
 _ON_TERMINAL = """
@@ -87,19 +88,9 @@ class Terminal:
         r"""Type keys. `\r` is Enter, `\x03` Ctrl-C, `\x04` Ctrl-D."""
         os.write(self._master, keys.encode())
 
-    def interrupt(self, text: str) -> str:
-        """Press Ctrl-C at the prompt, and read up to `text`."""
-        self.type("\x03")
-        try:
-            return self.read_until(text, seconds=5)
-        except TimeoutError:
-            # Python notices a signal that lands just before readline waits for a key only after the next line.
-            self.type("\r")
-            return self.read_until(text)
-
-    def read_until(self, text: str, seconds: float = SECONDS) -> str:
+    def read_until(self, text: str) -> str:
         """Return the output up to and including `text`, without control sequences. Keep the rest for the next call."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + SECONDS
         while text not in self._unread:
             ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
             if not ready:
