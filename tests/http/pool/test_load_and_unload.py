@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.pool import Pool
+from lmwire_http.pool import Pool, managed_model
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
 from support.http.http_server import Server, served
 from support.http.raw_http import CHAT, chat_body
@@ -64,6 +64,14 @@ def test_an_unknown_model_is_not_found_and_a_key_is_needed(server: Server, path:
     assert (answer.status, answer.json["error"]["code"]) == (404, "model_not_found")
     assert http(server.url, "POST", path, {"model": "builtin:tiny"}).status == 401
     assert http(server.url, "GET", path, authorization=f"Bearer {KEY}").headers["allow"] == "POST"
+
+
+@awaited
+async def test_the_memory_of_a_slow_worker_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managed_model, "_WORKER_REPLY_S", 0.0)  # no worker is this quick
+    async with pooled(worker_command=MOCK) as pool:
+        assert (await pool.load("mock")).memory_bytes is not None
+        assert (await pool.unload("mock")).freed_bytes is not None
 
 
 @awaited

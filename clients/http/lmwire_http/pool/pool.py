@@ -38,6 +38,11 @@ T = TypeVar("T")
 _log = logging.getLogger("lmwire_http")
 _GENERATION_CONFIG: Final = "load.generation_config"
 _RETRY_S: Final = 1.0
+_MEASURE_S: Final = 30.0
+"""Time for a worker to report its memory to a client that loads or unloads the model, in seconds.
+
+A busy machine delays a healthy worker by seconds; only a hung one takes this long.
+"""
 
 
 class Pool:
@@ -129,7 +134,7 @@ class Pool:
         with self._in_use(model):
             await self._ensure_loaded(model)
             seconds = monotonic() - started_at
-            return LoadedModel(self._to_served(model.spec), seconds, await model.memory_bytes())
+            return LoadedModel(self._to_served(model.spec), seconds, await model.memory_bytes(_MEASURE_S))
 
     async def unload(self, name: str) -> UnloadedModel:
         """Unload a model, and return when its workers have exited. A model that is not in memory stays so.
@@ -144,7 +149,7 @@ class Pool:
         model = self._models.get(spec.id) or self._find_loaded(spec)
         if model is None or not model.has_memory:
             return UnloadedModel(spec.id, 0)
-        used = None if model.users else await model.memory_bytes()
+        used = None if model.users else await model.memory_bytes(_MEASURE_S)
         if model.users:
             problem = f"{model.spec.id} has {model.users} requests; try again when they have ended"
             raise ApiError(409, problem, code="model_in_use", param="model", retry_after=_RETRY_S)
