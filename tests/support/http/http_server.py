@@ -12,6 +12,7 @@ from signal import SIGTERM
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from support.process.worker_process import SECONDS
 
@@ -32,15 +33,27 @@ class Server:
         self.process, self.url, self.log = process, url, log
 
     def figure(self, name: str, **labels: str) -> float:
-        """The sum of a metric's samples that have these labels."""
-        with urlopen(f"{self.url}/metrics", timeout=SECONDS) as response:
-            families = text_string_to_metric_families(response.read().decode())
-        samples = [sample for family in families for sample in family.samples if sample.name == name]
+        """The sum of a metric's samples that have these labels.
+
+        A worker's metric needs a sample: a worker that does not answer the server in time has none for a moment.
+        """
+        samples: list[Sample] = []
+
+        def read() -> bool:
+            samples[:] = self._samples(name)
+            return bool(samples) or not name.startswith("lmwire_worker_")
+
+        wait_until(read, f"{name} has no sample")
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
     def wait_for(self, name: str, value: float, **labels: str) -> None:
         """Wait until that sum is the value."""
         wait_until(lambda: self.figure(name, **labels) == value, f"{name} {labels} never came to {value}")
+
+    def _samples(self, name: str) -> list[Sample]:
+        with urlopen(f"{self.url}/metrics", timeout=SECONDS) as response:
+            families = text_string_to_metric_families(response.read().decode())
+        return [sample for family in families for sample in family.samples if sample.name == name]
 
     def wait_for_line(self, pattern: str) -> str:
         """Wait until a line of the log matches the regular expression, and return it."""
