@@ -13,6 +13,7 @@ from lmwire.cli import arguments, doctor
 from lmwire.cli.doctor import installation, machine
 from lmwire.cli.doctor.finding import Finding
 from lmwire_worker.process import private_directory
+from support.http.ports import unused_port
 
 
 def test_it_finds_this_machine_able_and_says_so_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +100,7 @@ def test_a_directory_for_temporary_files_that_others_can_change_is_found(monkeyp
 
 
 def test_a_port_in_use_is_found() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert machine.check_port(port).level == "warn"
+    port = unused_port()
     assert machine.check_port(port).level == "ok"
+    with socket.create_server(("127.0.0.1", port)):
+        assert machine.check_port(port).level == "warn"

@@ -1,13 +1,13 @@
 """Two servers with packaging/nginx/lmwire.conf in front: one may die."""
 
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from support.http.http_server import MOCK, Server, served
+from support.http.ports import unused_port
 from support.http.raw_http import CHAT, asked, chat_body
 from support.process.programs import program
 from support.process.worker_process import SECONDS
@@ -25,7 +25,7 @@ def proxy(folder: Path, servers: list[Server]) -> Iterator[str]:
     for port, server in zip(("8081", "8082"), servers, strict=True):
         assert f"127.0.0.1:{port}" in text
         text = text.replace(f"127.0.0.1:{port}", server.url.removeprefix("http://"))
-    port = free_port()
+    port = unused_port()
     text = text.replace("127.0.0.1:8080", f"127.0.0.1:{port}")
     paths = "\n".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -39,12 +39,6 @@ def proxy(folder: Path, servers: list[Server]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         subprocess.run([*command, "-s", "quit"], check=True, timeout=SECONDS)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def chats(server: Server) -> int:

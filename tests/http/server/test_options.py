@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from lmwire_worker.models.resolve import BUILTIN
 from random_model import write_model
 from support.http.http_server import MOCK, Server, served
+from support.http.ports import unused_port
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
 from support.models.fake_hub import Hub, running
@@ -178,8 +178,7 @@ def test_a_model_has_as_many_workers_as_asked_for() -> None:
 
 
 def test_the_port_is_the_given_one() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     with served("--worker", MOCK, "--port", str(port)) as server:
         assert server.url == f"http://127.0.0.1:{port}"
 
