@@ -1,7 +1,6 @@
 """A bundle on a machine without Python: its environment is empty, and it runs from a folder that it was moved to."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from lmwire import MessageDict, ToolDict, Worker
 from lmwire_protocol import __version__
 from support.process.lmwire_command import LMWIRE
+from support.process.process_waits import child_processes
 from support.process.worker_process import SECONDS
 
 ANSWER = {
@@ -85,14 +85,14 @@ def test_a_tool_is_called(worker: Worker) -> None:
 
 
 def test_the_template_is_rendered_by_the_bundles_own_program(worker: Worker, bundle: Path) -> None:
-    children = [Path(f"/proc/{child}/exe").resolve() for child in _children(worker.pid)]
+    children = [Path(f"/proc/{child}/exe").resolve() for child in child_processes(worker.pid)]
     assert children == [bundle.resolve() / "lmwire"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_library_of_this_machine_is_loaded_but_the_systems(worker: Worker, bundle: Path) -> None:
     """All other mapped files are the C and C++ libraries, which every Linux has."""
-    for process in (worker.pid, *_children(worker.pid)):
+    for process in (worker.pid, *child_processes(worker.pid)):
         mapped = {line.split(maxsplit=5)[5].strip() for line in _lines(f"/proc/{process}/maps") if line.count("/")}
         foreign = {Path(path).name.partition(".so")[0] for path in mapped if not path.startswith(str(bundle))}
         c_library = {"ld-linux-x86-64", "ld-linux-aarch64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
@@ -164,18 +164,6 @@ def test_without_a_library_it_says_what_to_add(command: list[str], tmp_path: Pat
     done = run(command, "serve", "builtin:tiny")
     assert "lmwire[http]" in done.stderr
     assert "pip install 'lmwire[bundle]'" in run(command, "bundle", str(tmp_path / "another")).stderr
-
-
-def _children(process: int) -> list[str]:
-    return [
-        child
-        for task in os.listdir(f"/proc/{process}/task")
-        for child in _words(f"/proc/{process}/task/{task}/children")
-    ]
-
-
-def _words(path: str) -> list[str]:
-    return Path(path).read_text().split()
 
 
 def _lines(path: str) -> list[str]:

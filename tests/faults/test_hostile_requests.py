@@ -5,15 +5,15 @@ Each ends with one clear error that is its own, and a stream beside it receives 
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.http.http_server import wait_until
 from support.models.random_embeddings import write_embedding_model
-from support.process.process_waits import wait_gone, watch
+from support.process.process_waits import child_processes, wait_gone, watch
 from support.process.worker_process import Event, WorkerProcess
 
 ENDLESS = "{% for a in range(100000) %}" * 3 + "x" + "{% endfor %}" * 3
@@ -247,12 +247,14 @@ def test_no_process_outlives_the_worker(beside: Beside, signal_number: signal.Si
 
 
 def _wait_for_children(worker: WorkerProcess, count: int) -> list[int]:
-    tasks = Path(f"/proc/{worker.process.pid}/task")
-    while True:
-        found = [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
-        if len(found) >= count:
-            return found
-        time.sleep(0.01)
+    found: list[int] = []
+
+    def look() -> bool:
+        found[:] = child_processes(worker.process.pid)
+        return len(found) >= count
+
+    wait_until(look, f"the worker never had {count} children")
+    return found
 
 
 def _copy_of_the_built_in_model(tmp_path: Path) -> Path:

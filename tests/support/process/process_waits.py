@@ -1,10 +1,12 @@
-"""Wait for states that a worker does not report: it has exited, or it is idle."""
+"""Wait for states that a worker does not report: it has exited, it is idle, or it has children."""
 
 import os
 import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +54,26 @@ def _processor_time(pid: int) -> str:
     """Return the processor time that a process has used, to a hundredth of a second."""
     stat = Path(f"/proc/{pid}/stat")
     if stat.exists():
-        return str(_fields(stat)[11:13])
+        return str(_fields(stat.read_bytes())[11:13])
     return subprocess.run(["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
 
 
 def _runnable(pid: int) -> bool:
     """Return whether any thread of a process is ready to run, or waits for the disk."""
-    return any(_fields(task / "stat")[0] in (b"R", b"D") for task in Path(f"/proc/{pid}/task").glob("*"))
+    return any(_fields(stat)[0] in (b"R", b"D") for stat in _files_of_threads(pid, "stat"))
 
 
-def _fields(stat: Path) -> list[bytes]:
-    return stat.read_bytes().rpartition(b")")[2].split()
+def child_processes(pid: int) -> list[int]:
+    """Return the process ids of the children of a process. Only Linux shows them."""
+    return [int(child) for found in _files_of_threads(pid, "children") for child in found.split()]
+
+
+def _files_of_threads(pid: int, name: str) -> Iterator[bytes]:
+    """Yield the content of a file of each thread of a process; nothing of a thread that ends meanwhile."""
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            yield (thread / name).read_bytes()
+
+
+def _fields(stat: bytes) -> list[bytes]:
+    return stat.rpartition(b")")[2].split()
