@@ -82,7 +82,7 @@ lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
 	if command -v luacheck >/dev/null; then (cd examples/neovim; luacheck --quiet .) || exit 1; fi; \
 	set -ex; \
 	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
-	$(BIN)/lmwire conformance host --timeout 20 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
+	$(BIN)/lmwire conformance host --timeout 120 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
 # The AI SDK needs Node 22. Where `node` is older, its provider runs with the Node that the tests of clients install.
 node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Electron app and the VS Code extension, where npm is installed
@@ -101,7 +101,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 		(cd $$package; PATH=$$path "$$npm" ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
 		(set -ex; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent) || exit 1; \
 	done; \
-	$(BIN)/lmwire conformance host --timeout 20 -- node clients/node/dist/test/conformance-driver.js
+	$(BIN)/lmwire conformance host --timeout 120 -- node clients/node/dist/test/conformance-driver.js
 
 rust: $(STAMP) ## check and test the Rust client and its examples, where cargo is installed
 	@if ! command -v cargo >/dev/null; then \
@@ -115,7 +115,7 @@ rust: $(STAMP) ## check and test the Rust client and its examples, where cargo i
 	cargo clippy --quiet --all-targets -- -D warnings; \
 	cargo test --quiet; \
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire; \
-	$(BIN)/lmwire conformance host --timeout 20 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
+	$(BIN)/lmwire conformance host --timeout 120 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
 
 apps: ## check the Tauri app, in minutes; on Linux it needs libwebkit2gtk-4.1-dev
 	@[ "$$(uname)" != Linux ] || pkg-config --exists webkit2gtk-4.1 || { \
