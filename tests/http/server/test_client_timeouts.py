@@ -69,8 +69,8 @@ def test_the_body_of_a_refused_request_is_not_read_for_ever(slow_server: Server)
         assert client.at_end()
 
 
-def test_a_body_that_comes_in_time_is_served(slow_server: Server) -> None:
-    with RawClient(slow_server.url) as client:
+def test_a_body_that_comes_in_time_is_served() -> None:
+    with served("--worker", MOCK, "--body-timeout", str(SECONDS)) as server, RawClient(server.url) as client:
         whole = request("POST", CHAT, chat_body("hello"))
         for start in range(0, len(whole), 16):
             client.send(whole[start : start + 16])
