@@ -30,6 +30,7 @@ def cancelled(gated_server: Server) -> Iterator[None]:
     with RawClient(gated_server.url) as warm:  # so that the worker runs, and reports its metrics
         warm.chat("Hello")
         assert warm.answer().status == 200
+    gated_server.wait_for(ACTIVE, 0)  # also of a request that an earlier test has left
     before = gated_server.figure(ENDED, outcome="cancelled")
     yield
     gated_server.wait_for(ENDED, before + 1, outcome="cancelled")
