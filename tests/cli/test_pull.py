@@ -17,6 +17,7 @@ from lmwire_worker.models.hub.plan import PARTIAL_SUFFIX
 from random_model import write_model
 from support.models.fake_hub import COMMIT, Hub, running
 from support.process.lmwire_command import Terminal
+from support.process.worker_process import SECONDS
 
 WEIGHTS = "model.safetensors"
 
@@ -170,7 +171,7 @@ def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:
     settings = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
     with Terminal("pull", hub.name, **settings) as terminal:
         terminal.read_until("Downloading")
-        hub.half_sent.wait()
+        assert hub.half_sent.wait(SECONDS)
         terminal.type("\x03")
         terminal.read_until("goes on from here")
         assert terminal.wait() == 130
