@@ -52,7 +52,10 @@ def _pip() -> str:
         made_by_uv = False
     if made_by_uv:
         return f"uv pip install --python {shlex.quote(sys.prefix)}"
-    return "pip install" if find_spec("pip") else f"python3 -m pip --python {shlex.quote(sys.prefix)} install"
+    # Nothing can be added to a bundle. Another one is made where lmwire is installed, by pip as a rule.
+    if find_spec("pip") or getattr(sys, "frozen", False):
+        return "pip install"
+    return f"python3 -m pip --python {shlex.quote(sys.prefix)} install"
 
 
 def _for_other_devices() -> str:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator
+from http.client import HTTPException
 from typing import IO, Any, Final
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
@@ -116,13 +117,13 @@ class _StartDisplay(contextlib.AbstractContextManager["_StartDisplay"]):
 
 def _ask_readiness(url: str) -> _Ready:
     """Return whether a server can serve requests, and how far the load has come that it waits for."""
-    try:
-        with open_url(f"{url}/ready", timeout=ANSWER_TIMEOUT_S):
-            return _Ready(ready=True)
-    except HTTPError as error:
-        return msgspec.json.decode(error.read(MOST_BYTES), type=_Ready)
-    except OSError:
-        return _Ready()
+    with contextlib.suppress(OSError, HTTPException, msgspec.DecodeError):  # such as a server that is just ending
+        try:
+            with open_url(f"{url}/ready", timeout=ANSWER_TIMEOUT_S):
+                return _Ready(ready=True)
+        except HTTPError as error:
+            return msgspec.json.decode(error.read(MOST_BYTES), type=_Ready)
+    return _Ready()
 
 
 def _stop(process: "subprocess.Popen[Any]") -> None:
