@@ -105,7 +105,7 @@ class ResponseStream(PendingRequest[Result], Generic[Item, Result]):
 class Stream(ResponseStream[TokenDelta | ToolCallDelta, events.ResultDone], Generic[Parsed]):
     """An answer as it is generated: iterate over its deltas, on one thread at a time.
 
-    >>> with worker.chat("Who are you?") as stream:
+    >>> with worker.chat("Who are you?", ignore_eos=True) as stream:
     ...     for delta in stream:
     ...         stream.cancel()
     >>> stream.result.finish_reason
