@@ -56,7 +56,7 @@ def wheel(source: Path) -> Path:
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield an environment with the wheel and what it needs on Linux, but without MLX."""
     folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder, with_pip=False)
+    venv.create(folder, with_pip=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder)]
     install = [*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", str(wheel)]
     subprocess.run(install, check=True, timeout=SECONDS * 4)
