@@ -57,6 +57,7 @@ FILES = {
     ".env": "",
     "keys.txt": "KEY\n",
     "person.json": '{"type": "object"}',
+    "memo.wav": "a recording that the mock does not open",
     "photo.jpg": "a photo that the mock does not open",
     "poet/adapter_config.json": "{}",
     "tools.json": "[]",
