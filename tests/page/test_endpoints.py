@@ -1,5 +1,6 @@
 """The chat page as the server sends it: who gets it, its headers, and how it is switched off."""
 
+import gzip
 import re
 
 import pytest
@@ -17,7 +18,8 @@ def test_a_browser_gets_the_page_and_ollamas_clients_their_greeting(server: Serv
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.body.startswith(b"<!doctype html>")
     assert greeting.body == asked(server.url, "GET", "/").body == GREETING
-    assert page.headers["vary"] == greeting.headers["vary"] == "accept"
+    assert page.headers["vary"] == "accept, accept-encoding"
+    assert greeting.headers["vary"] == "accept"
 
 
 @pytest.mark.parametrize(("file", "media_type"), TYPES.items())
@@ -31,6 +33,16 @@ def test_a_file_has_its_type_and_is_sent_again_only_if_it_has_changed(
     assert (again.status, again.body) == (304, b"")
     other = asked(server.url, "GET", f"/page/{file}", **{"if-none-match": '"other"'})
     assert (other.status, other.body) == (200, first.body)
+
+
+def test_a_file_is_compressed_for_clients_that_take_that(server: Server) -> None:
+    plain = asked(server.url, "GET", "/page/vendor/marked.js", **{"accept-encoding": "br, gzip;q=0"})
+    compressed = asked(server.url, "GET", "/page/vendor/marked.js", **{"accept-encoding": "gzip, br"})
+    assert "content-encoding" not in plain.headers
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(compressed.body) == plain.body
+    assert len(compressed.body) < len(plain.body) / 2
+    assert compressed.headers["etag"] != plain.headers["etag"]
 
 
 def test_everything_from_elsewhere_is_forbidden(server: Server) -> None:

@@ -40,6 +40,7 @@ def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
 
 
 def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server: Server) -> None:
+    """Both the texts and what is sent, which is compressed and has a head for each file."""
     responses: list[Response] = []
 
     def note(response: Response) -> None:
@@ -51,6 +52,8 @@ def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server:
     sizes = {response.url: len(response.body()) for response in responses}
     assert 10 < len(sizes) < 80
     assert sum(sizes.values()) < MAX_BYTES, sizes
+    sent = [response.request.sizes() for response in responses]
+    assert sum(each["responseHeadersSize"] + each["responseBodySize"] for each in sent) < MAX_BYTES
     page.assert_clean()
 
 

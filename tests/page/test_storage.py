@@ -120,9 +120,8 @@ def test_an_answer_that_another_tab_receives_is_shown_as_running_and_as_interrup
     other = ChatPage(page.tab.context, server.url)
     other.tab.get_by_role("link", name="say one and wait").click()
     expect(other.text(other.answer("running"))).to_have_text("One two")
-    page.tab.evaluate(
-        "dispatchEvent(new Event('pagehide'))"
-    )  # a slow browser may end the tab before it has handled this
+    # A slow browser may end a tab that is closed before the page has handled this.
+    page.tab.evaluate("dispatchEvent(new Event('pagehide'))")
     expect(other.answer("interrupted").get_by_role("button", name="Continue")).to_be_visible()
     other.assert_clean()
 

@@ -45,12 +45,17 @@ async def _serve_file(context: RequestContext, _: None) -> Plain:
 
 
 def _reply(context: RequestContext, file: StaticFile) -> Plain:
-    """Return a file, or status 304 if the client has it."""
-    headers = {**_HEADERS, "etag": file.etag, "vary": "accept"}
+    """Return a file, compressed if the client takes that, or status 304 if the client has it."""
+    accepted = [encoding.strip() for encoding in context.headers.get("accept-encoding", "").split(",")]
+    is_compressed = "gzip" in accepted
+    chosen = file.compressed if is_compressed else file.plain
+    headers = {**_HEADERS, "etag": chosen.etag, "vary": "accept, accept-encoding"}
+    if is_compressed:
+        headers["content-encoding"] = "gzip"
     known = [tag.strip().removeprefix("W/") for tag in context.headers.get("if-none-match", "").split(",")]
-    if file.etag in known or "*" in known:
+    if chosen.etag in known or "*" in known:
         return Plain(b"", file.media_type, 304, headers)
-    return Plain(file.content, file.media_type, headers=headers)
+    return Plain(chosen.content, file.media_type, headers=headers)
 
 
 ROOT: Final = Endpoint(

@@ -1,5 +1,6 @@
-"""The files of the chat page, with their media types and entity tags."""
+"""The files of the chat page, with their media types and entity tags, as they are and compressed."""
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,22 +19,36 @@ _MEDIA_TYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class StaticFile:
-    """A file of the page."""
+class Representation:
+    """A file's content in one encoding."""
 
     content: bytes
-    media_type: str
     etag: str
     """Strong entity tag, from the content."""
 
 
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file of the page."""
+
+    media_type: str
+    plain: Representation
+    compressed: Representation
+    """The content in gzip's format."""
+
+
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """Return the files by their path below the page's folder. They are read once."""
+    """Return the files by their path below the page's folder. They are read and compressed once."""
     paths = (path for path in sorted(_FOLDER.rglob("*")) if path.suffix in _MEDIA_TYPES)
     return {path.relative_to(_FOLDER).as_posix(): _read(path) for path in paths}
 
 
 def _read(path: Path) -> StaticFile:
     content = path.read_bytes()
-    return StaticFile(content, _MEDIA_TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    compressed = gzip.compress(content, mtime=0)
+    return StaticFile(_MEDIA_TYPES[path.suffix], _represent(content), _represent(compressed))
+
+
+def _represent(content: bytes) -> Representation:
+    return Representation(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
