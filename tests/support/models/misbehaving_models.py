@@ -101,4 +101,5 @@ LEAVES = f"""
 
 def write_misbehaving_model(folder: Path, behaviour: str) -> Path:
     """Write a model with one of the behaviours above. A well-behaved one answers each byte with the next."""
-    return write_custom_model(folder, _HEAD + behaviour)
+    # The context is long, so that an answer still goes on when a slow test looks at it.
+    return write_custom_model(folder, _HEAD + behaviour, max_position_embeddings=1_000_000)
