@@ -16,10 +16,11 @@ import { type Line, LineSplitter } from "./line-splitter.js";
 const LINE_BYTES = 1024 * 1024;
 /** Lines before the reply to `hello` that are not JSON objects, such as a login banner, in bytes. */
 const BANNER_BYTES = 64 * 1024;
-/** Longest wait for the process after the end of stdout, before it is killed, in milliseconds. */
+/**
+ * Longest wait for the process after the end of stdout, before its requests are lost and it is killed, in milliseconds.
+ * A process that ends can take a while after it has closed its pipes, such as to free a GPU.
+ */
 const AFTER_OUTPUT_MS = 5000;
-/** Time for the exit code to arrive after the end of stdout, so that the error can name it, in milliseconds. */
-const EXIT_CODE_MS = 200;
 const BLANK = /^[ \t\r]*$/;
 
 /** Longest waits of the steps of a shutdown, in milliseconds. */
@@ -177,9 +178,9 @@ export class Connection {
   /** Wait for the end of the worker, and fail what is in flight. */
   async #watch(): Promise<void> {
     await this.#child.outputEnded;
-    await within(this.#child.exited, EXIT_CODE_MS);
+    const hasExited = await within(this.#child.exited, AFTER_OUTPUT_MS); // so that the error names the exit code
     this.#lose();
-    if (!(await within(this.#child.exited, AFTER_OUTPUT_MS))) this.#child.signal("SIGKILL");
+    if (!hasExited) this.#child.signal("SIGKILL");
     await this.#child.exited;
     this.#child.signal("SIGKILL"); // processes that the worker has started and left
   }

@@ -13,10 +13,9 @@ local LINE_BYTES = 1024 * 1024
 local BANNER_BYTES = 64 * 1024
 -- Longest wait of each step of a shutdown. An editor that is quit must not linger.
 local STEP_MS = 1500
--- Longest wait for the process after the end of stdout.
+-- Longest wait for the process after the end of stdout. A process that ends can take a while after it has closed its
+-- pipes, such as to free a GPU.
 local AFTER_OUTPUT_MS = 5000
--- Time for the exit code to arrive after the end of stdout, so that the error can name it.
-local EXIT_CODE_MS = 200
 
 local Connection = {}
 Connection.__index = Connection
@@ -122,21 +121,20 @@ local function read(self, bytes)
   end
 end
 
---- Fail what is in flight, and make sure that the process and its group end.
+--- Fail what is in flight once the exit code is known, and make sure that the process and its group end.
 local function output_ended(self)
-  Process.after(self.process.exit and 0 or EXIT_CODE_MS, function()
+  self.stop_waiting = Process.after(self.process.exit and 0 or AFTER_OUTPUT_MS, function()
     lose(self)
-  end)
-  if not self.process.exit then
-    self.stop_kill = Process.after(AFTER_OUTPUT_MS, function()
+    if not self.process.exit then
       self.process:signal("sigkill")
-    end)
-  end
+    end
+  end)
 end
 
 local function exited(self)
-  if self.stop_kill then
-    self.stop_kill()
+  if self.stop_waiting then
+    self.stop_waiting()
+    lose(self)
   end
   self.process:signal("sigkill") -- processes that the worker has started and left
   for _, callback in ipairs(self.on_exit) do
@@ -254,15 +252,16 @@ end
 
 --- End the worker in steps, and call a function when its process is gone.
 function Connection:close(callback)
+  local was_closing = self.is_closing
+  self.is_closing = true
   if self.process.exit then
     return callback()
   end
   table.insert(self.on_exit, callback)
-  if self.is_closing then
+  if was_closing then
     return
   end
   self:request("quit", vim.empty_dict(), { done = ignore, failed = ignore })
-  self.is_closing = true
   local steps = {
     function()
       self.process:close_stdin()

@@ -51,7 +51,7 @@ local function tell_waiting(failure)
 end
 
 local function load()
-  local path = M.path
+  local this, path = connection, M.path
   M.progress, must_load = nil, false
   enter("loading")
   connection:request("load", { path = path }, {
@@ -60,6 +60,9 @@ local function load()
       enter("loading")
     end,
     done = function(event)
+      if this.is_closing then
+        return
+      end
       M.model, loaded_path = event, path
       if must_load then
         return load() -- another model was picked meanwhile
@@ -68,6 +71,9 @@ local function load()
       tell_waiting()
     end,
     failed = function(event)
+      if this.is_closing then
+        return -- `M.close` tells those that wait
+      end
       M.model = event.loaded and M.model or nil
       M.path = loaded_path
       enter(event.code == "worker_lost" and "lost" or "ready")
@@ -97,8 +103,8 @@ local function start()
     end
   end
   this = Connection.start(command, options, function(failure, started)
-    if starting ~= this then
-      return -- closed meanwhile
+    if starting ~= this or (this and this.is_closing) then
+      return
     end
     connection, starting = started, nil
     if failure then
