@@ -10,6 +10,7 @@ import pytest
 from openai import OpenAI
 
 from support.http.http_server import MOCK, Server, served
+from support.process.worker_process import SECONDS
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 RULES: list[dict[str, Any]] = [
@@ -63,10 +64,14 @@ def client(scripted: Server) -> OpenAI:
     return OpenAI(base_url=f"{scripted.url}/v1", api_key="any", max_retries=0)
 
 
+def post(server: Server, body: Any) -> httpx2.Response:
+    return httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=SECONDS)
+
+
 def events(server: Server, said: str, **fields: Any) -> list[Any]:
     """The data of a stream's events."""
     body = {"model": "mock", "messages": [{"role": "user", "content": said}], "stream": True, **fields}
-    reply = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+    reply = post(server, body)
     assert reply.status_code == 200, reply.text
     assert reply.headers["content-type"].startswith("text/event-stream")
     frames = reply.text.split("\n\n")
@@ -113,7 +118,7 @@ def test_white_space_beside_calls_alone_is_no_content(
 ) -> None:
     body: Any = {"model": "mock", "messages": [{"role": "user", "content": said}], "tools": [WEATHER]}
     body["logprobs"] = logprobs
-    whole = httpx2.post(f"{scripted.url}/v1/chat/completions", json=body).json()["choices"][0]
+    whole = post(scripted, body).json()["choices"][0]
     assert whole["message"]["content"] == content
     _, *chunks, _done = events(scripted, said, tools=[WEATHER], logprobs=logprobs)
     choices = [choice for chunk in chunks for choice in chunk["choices"]]
@@ -127,7 +132,7 @@ def test_white_space_beside_calls_alone_is_no_content(
 
 def test_the_stop_string_that_ended_the_answer_is_named_streamed_or_not(scripted: Server) -> None:
     body: Any = {"model": "mock", "messages": [{"role": "user", "content": "a b c"}], "stop": ["x", "b"]}
-    whole = httpx2.post(f"{scripted.url}/v1/chat/completions", json=body).json()["choices"][0]
+    whole = post(scripted, body).json()["choices"][0]
     assert (whole["finish_reason"], whole["stop_str"]) == ("stop", "b")
     *_, last, _ = events(scripted, "a b c", stop=["x", "b"])
     assert last["choices"][0]["stop_str"] == "b"

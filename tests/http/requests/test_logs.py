@@ -16,7 +16,7 @@ from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatt
 from lmwire_http.telemetry.stderr_writer import StderrWriter
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import MOCK, Server, served, wait_until
-from support.http.raw_http import CHAT, asked, chat_body
+from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 SECRET = "plumbago"
 
@@ -61,13 +61,22 @@ def test_less_important_lines_are_left_out(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "lmwire_http", "--uds", str(path), "--log-level", "warning", "--worker"]
     with subprocess.Popen([*command, f"{MOCK} --fault failed-load"], stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_until(path.exists, "the server does not listen")
+            wait_until(lambda: listens(path), "the server does not listen")
             asked(f"unix:{path}", "POST", CHAT, chat_body("hello"))
         finally:
             process.terminate()
         lines = process.communicate()[1].splitlines()
     assert lines
     assert {line.split()[1] for line in lines} == {"warning"}
+
+
+def listens(path: Path) -> bool:
+    """Return whether a server listens on a socket. The file of the socket is there a moment earlier."""
+    try:
+        RawClient(f"unix:{path}").close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True
 
 
 def test_with_log_format_json_a_request_is_a_json_object(json_server: Server) -> None:
@@ -93,6 +102,7 @@ def test_with_log_format_json_every_line_is_a_json_object(json_server: Server) -
     asked(json_server.url, "POST", CHAT, chat_body("hello"))
     asked(json_server.url, "GET", "/health", bad_header="\0")
     json_server.wait_for_line("Invalid HTTP request")
+    json_server.wait_for_line("lmwire_http.worker")  # a thread of its own reads what the worker logs
     loggers = {json.loads(line)["logger"] for line in json_server.log}
     assert {"lmwire_http", "lmwire_http.worker", "uvicorn.error"} <= loggers
 

@@ -1,9 +1,12 @@
 """Streams that have nothing to send yet: each API's own event shows that the server still works on the request."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any, Final
 
 import pytest
@@ -26,11 +29,15 @@ PREFILL: Final[Any] = [
 ]
 
 
+HELD: Final = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
+"""Command of a mock worker that waits on demand."""
+OFTEN: Final = ("--keep-alive", "0.05")
+"""Options of a server whose waiting events come at a short interval."""
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """Serve a mock worker that waits on demand, with a short interval of waiting events."""
-    script = Path(__file__).parents[1] / "held_answers.json"
-    with served("--worker", f"{MOCK} --scenario {script}", "--keep-alive", "0.05") as server:
+    with served("--worker", HELD, *OFTEN) as server:
         yield server
 
 
@@ -114,14 +121,18 @@ def test_they_come_after_the_first_token_too(server: Server) -> None:
         assert b'"delta":{}' in client.read_until(b'"delta":{}')
 
 
-def test_an_error_after_one_is_an_event(server: Server) -> None:
-    with RawClient(server.url) as client:
-        client.chat("fail late", stream=True)
-        answer = client.answer()
-    assert answer.status == 200
-    first, *_, last = answer.body.strip().split(b"\n\n")
-    assert b'"delta":{}' in first
-    assert b'"code":"engine_error"' in last
+def test_an_error_after_one_is_an_event() -> None:
+    with served("--worker", HELD, *OFTEN) as server, RawClient(server.url) as client:
+        start_stream(client, CHAT)
+        assert is_empty(CHAT, *next_event(client))
+        loaded = re.search(r"worker (\d+) has loaded", server.wait_for_line("has loaded mock"))
+        assert loaded
+        os.kill(int(loaded[1]), SIGKILL)
+        error: Any = {}
+        while "error" not in error:
+            error = next_event(client)[1]
+        assert error["error"]["code"] == "worker_lost"
+        assert client.read_until(b"\r\n") == b"0\r\n"  # the stream ends with it
 
 
 def test_an_answer_that_is_not_streamed_has_none(server: Server) -> None:

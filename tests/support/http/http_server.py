@@ -35,13 +35,13 @@ class Server:
     def figure(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels.
 
-        A worker's metric needs a sample: a worker that does not answer the server in time has none for a moment.
+        A worker's own metric needs a sample: a worker that does not answer the server in time has none for a moment.
         """
         samples: list[Sample] = []
 
         def read() -> bool:
             samples[:] = self._samples(name)
-            return bool(samples) or not name.startswith("lmwire_worker_")
+            return bool(samples) or not name.startswith(("lmwire_worker_", "lmwire_prompt_cache_"))
 
         wait_until(read, f"{name} has no sample")
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
