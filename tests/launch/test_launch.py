@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,7 +17,8 @@ import pytest
 from random_model import write_model
 from support.http.http_server import MOCK, served, wait_until
 from support.models.fake_hub import Hub, running
-from support.process.lmwire_command import LMWIRE, Terminal, lmwire
+from support.process import lmwire_command
+from support.process.lmwire_command import Terminal, lmwire
 from support.process.worker_process import SECONDS
 
 ASK = dedent("""\
@@ -37,18 +40,39 @@ HANG = dedent("""\
     """)
 
 
+ELSEWHERE = dedent("""\
+    import sys
+    from lmwire.cli import main
+    from lmwire.cli.arguments import launch
+    launch.DEFAULT_URL = {url!r}
+    sys.exit(main())
+    """)
+"""The command `lmwire` with another default address."""
+
+
+@pytest.fixture(autouse=True)
+def command(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Run a command whose default address is that of no server: this process holds its port, and does not listen."""
+    folder = tmp_path_factory.mktemp("command")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        program = install(folder, "lmwire", ELSEWHERE.format(url=f"http://127.0.0.1:{held.getsockname()[1]}"))
+        monkeypatch.setattr(lmwire_command, "LMWIRE", str(program))
+        yield program
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Return a PATH whose only program is `claude`, which asks one question."""
-    return install(tmp_path, ASK)
+    return str(install(tmp_path, "claude", ASK).parent)
 
 
-def install(folder: Path, code: str) -> str:
-    """Write the program `claude` and return a PATH with it."""
-    program = folder / "claude"
+def install(folder: Path, name: str, code: str) -> Path:
+    """Write a program, and return its path."""
+    program = folder / name
     program.write_text(f"#!{sys.executable}\n{code}")
     program.chmod(0o755)
-    return str(folder)
+    return program
 
 
 def is_gone(url: str) -> bool:
@@ -78,6 +102,14 @@ def test_an_agent_uses_a_running_server_and_the_server_stays(path: str) -> None:
         assert launched.returncode == 7, launched.stderr
         assert json.loads(launched.stdout)["base"] == server.url
         assert not is_gone(server.url)
+
+
+def test_a_server_at_the_default_address_is_found(path: str, command: Path) -> None:
+    with served("mock", "--worker", MOCK) as server:
+        command.write_text(f"#!{sys.executable}\n{ELSEWHERE.format(url=server.url)}")
+        launched = lmwire("launch", "claude", PATH=path)
+    assert launched.returncode == 7, launched.stderr
+    assert json.loads(launched.stdout)["base"] == server.url
 
 
 def test_an_api_key_reaches_the_agent_and_is_not_printed(path: str, tmp_path: Path) -> None:
@@ -118,10 +150,10 @@ def test_a_server_that_cannot_start_shows_why(path: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_started_server_ends_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_started_server_ends_with_the_command(tmp_path: Path, command: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
-        [LMWIRE, "launch", "claude", "--model", "builtin:tiny"],
-        env={**os.environ, "PATH": install(tmp_path, HANG)},
+        [command, "launch", "claude", "--model", "builtin:tiny"],
+        env={**os.environ, "PATH": str(install(tmp_path, "claude", HANG).parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
