@@ -16,6 +16,8 @@ from .server_start import ANSWER_TIMEOUT_S, MOST_BYTES, open_url, start_server
 
 _ANY_KEY: Final = "lmwire"
 """API key for a server that needs none. Agents insist on one."""
+_PROBE_TIMEOUT_S: Final = 10
+"""Longest time for whatever runs at the default address to answer, in seconds. It may be no server of lmwire."""
 _UNAUTHORIZED: Final = 401
 _SHOWN_MODELS: Final = 8
 
@@ -89,7 +91,7 @@ def _checked(url: str) -> str:
 def _is_lmwire(url: str, api_key: str | None) -> bool:
     """Return whether a server of lmwire runs at an address. One that refuses the key may be another program's."""
     try:
-        listed = _list_models(url, api_key)
+        listed = _list_models(url, api_key, _PROBE_TIMEOUT_S)
     except (OSError, msgspec.DecodeError):
         return False
     return any(model.owned_by == "lmwire" for model in listed.data)
@@ -117,9 +119,9 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
     )
 
 
-def _list_models(url: str, api_key: str | None) -> _ModelList:
+def _list_models(url: str, api_key: str | None, timeout_s: float = ANSWER_TIMEOUT_S) -> _ModelList:
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    with open_url(Request(f"{url}/v1/models", headers=headers), timeout=ANSWER_TIMEOUT_S) as response:
+    with open_url(Request(f"{url}/v1/models", headers=headers), timeout=timeout_s) as response:
         return msgspec.json.decode(response.read(MOST_BYTES), type=_ModelList)
 
 

@@ -18,8 +18,11 @@ from ...child_process import child_environment, python_command
 from ..errors import CliError
 from ..progress import make_progress_area
 
-ANSWER_TIMEOUT_S: Final = 10
-"""Longest time for the server to answer a question about itself, in seconds."""
+ANSWER_TIMEOUT_S: Final = 30
+"""Longest time for the server to answer a question about itself, in seconds.
+
+A busy machine delays a healthy server by seconds; only a hung one takes this long.
+"""
 MOST_BYTES: Final = 16 * 2**20
 """Size of the longest answer that is read."""
 _POLL_S: Final = 0.1
