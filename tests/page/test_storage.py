@@ -4,19 +4,9 @@ from playwright.sync_api import BrowserContext, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage
+from support.page.holding import HOLD_TIMERS, results_held
 
-HOLD_READING = """
-    const released = new Promise((resolve) => { globalThis.release = resolve; });
-    const { getAll } = IDBIndex.prototype;
-    IDBIndex.prototype.getAll = function (...options) {
-        const request = getAll.apply(this, options);
-        Object.defineProperty(request, "onsuccess", {
-            set: (handle) => request.addEventListener("success", async () => { await released; handle(); }),
-        });
-        return request;
-    };
-"""
-"""Lets the messages of a conversation wait for a call of `release`."""
+HOLD_MESSAGES = results_held("IDBIndex", "getAll")
 
 
 def test_a_conversation_survives_a_reload_with_its_versions(page: ChatPage) -> None:
@@ -95,19 +85,13 @@ def test_a_conversation_that_another_tab_deletes_is_gone(context: BrowserContext
 
 
 def test_what_was_deleted_is_not_stored_again(page: ChatPage) -> None:
-    page.tab.evaluate(
-        """() => {
-            const { setTimeout } = globalThis;
-            globalThis.timers = [];
-            globalThis.setTimeout = (call) => globalThis.timers.push(call);
-        }"""
-    )
+    page.tab.evaluate(HOLD_TIMERS)
     page.ask("say one and wait")
     expect(page.text()).to_have_text("One two")
     page.button("Delete say one and wait").click()
     page.button("Delete").click()
     expect(page.questions()).to_have_count(0)
-    page.tab.evaluate("timers.forEach((call) => call())")
+    page.tab.evaluate("endTimers()")
     assert page.stored() == "[]"
 
 
@@ -130,14 +114,31 @@ def test_the_conversation_that_was_chosen_last_is_open(page: ChatPage, server: S
     page.answered("alpha")
     page.stored()
     page.tab.goto("about:blank")
-    page.tab.context.add_init_script(HOLD_READING)
+    page.tab.context.add_init_script(HOLD_MESSAGES)
     page.tab.goto(server.url)
     page.tab.get_by_role("link", name="alpha").click()
+    page.tab.evaluate("reached")
     page.button("New chat").click()
     page.tab.evaluate("release()")
     page.answered("beta")
     expect(page.questions().locator(".bubble")).to_have_text(["beta"])
     expect(page.tab.locator(".conversation")).to_have_text(["beta", "alpha"])
+
+
+def test_a_message_goes_to_the_conversation_that_was_chosen_last(page: ChatPage, server: Server) -> None:
+    page.answered("alpha")
+    page.stored()
+    page.tab.goto("about:blank")
+    page.tab.context.add_init_script(HOLD_MESSAGES)
+    page.tab.goto(server.url)
+    page.tab.get_by_role("link", name="alpha").click()
+    page.tab.evaluate("reached")
+    page.ask("beta")
+    expect(page.composer).not_to_be_editable()
+    page.tab.evaluate("release()")
+    expect(page.questions().locator(".bubble")).to_have_text(["alpha", "beta"])
+    expect(page.text(page.answer("done"))).to_have_text("beta")
+    expect(page.tab.locator(".conversation")).to_have_text(["alpha"])
 
 
 def test_a_full_storage_is_reported_and_the_conversation_goes_on(page: ChatPage) -> None:

@@ -17,6 +17,8 @@ export class Conversations extends Observable {
   messages = new Map();
   /** Changes of one message's content, which come often. */
   contents = new Observable();
+  /** Settles once the conversation that was chosen last is open. */
+  opening = null;
   #notices;
   #database = null;
   #channel = new Channel();
@@ -54,7 +56,11 @@ export class Conversations extends Observable {
   }
 
   /** Open a conversation; a new one if the id is not known. */
-  async open(id) {
+  open(id) {
+    return (this.opening = this.#open(id));
+  }
+
+  async #open(id) {
     this.#wanted = id;
     const find = () => this.list.find((each) => each.id === id) ?? null;
     if (find() && !this.#loaded.has(id)) await this.#load(id);

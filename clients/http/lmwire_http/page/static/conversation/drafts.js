@@ -5,22 +5,32 @@ import { readAttachment } from "./attachments.js";
 export class Drafts extends Observable {
   attachments = [];
   #notices;
+  #reading = 0;
+  #isRead = Promise.resolve();
+  #failed = 0;
 
   constructor(notices) {
     super();
     this.#notices = notices;
   }
 
-  async attach(files, model) {
-    for (const file of files) {
-      try {
-        const attachment = await readAttachment(file, model); // others may come or go meanwhile
-        this.attachments = [...this.attachments, attachment];
-      } catch (error) {
-        this.#notices.show(error.message);
-      }
-    }
+  /** Whether files are still being read. */
+  get isReading() {
+    return this.#reading > 0;
+  }
+
+  /** Add files, after those that came before. */
+  attach(files, model) {
+    this.#reading += 1;
     this.changed();
+    this.#isRead = this.#isRead.then(() => this.#read(files, model));
+  }
+
+  /** Wait until all files are read. Returns whether none failed meanwhile. */
+  async whenRead() {
+    const failed = this.#failed;
+    while (this.isReading) await this.#isRead;
+    return failed === this.#failed;
   }
 
   remove(attachment) {
@@ -34,5 +44,20 @@ export class Drafts extends Observable {
     this.attachments = [];
     this.changed();
     return taken;
+  }
+
+  async #read(files, model) {
+    for (const file of files) {
+      try {
+        const attachment = await readAttachment(file, model); // others may go meanwhile
+        this.attachments = [...this.attachments, attachment];
+      } catch (error) {
+        this.#failed += 1;
+        this.#notices.show(error.message);
+      }
+      this.changed();
+    }
+    this.#reading -= 1;
+    this.changed();
   }
 }

@@ -16,7 +16,7 @@ export function Composer({ state }) {
   const field = useRef(null);
   const [isWaiting, setWaiting] = useState(false);
   const isBusy = Boolean(answering.current);
-  const canSend = !isBusy && !isWaiting && (text.trim() || drafts.attachments.length);
+  const canSend = !isBusy && !isWaiting && (text.trim() || drafts.attachments.length || drafts.isReading);
   useGrowing(field, text);
   useLayoutEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
   useLayoutEffect(() => {
@@ -26,8 +26,12 @@ export function Composer({ state }) {
     event?.preventDefault();
     if (!canSend) return;
     setWaiting(true);
+    await conversations.opening.catch(() => {}); // the message is for the conversation that the user has chosen last
+    const { current } = conversations;
+    const isWhole = await drafts.whenRead();
     if (!models.current) await models.refresh(); // it may ask for the key
     setWaiting(false);
+    if (!isWhole || answering.current || conversations.current?.id !== current?.id) return; // the user decides again
     if (models.current) {
       setText("");
       answering.ask(text.trim(), drafts.take());
@@ -58,7 +62,7 @@ export function Composer({ state }) {
       <div class="composer-actions">
         <${AttachButton} drafts=${drafts} models=${models} />
         <span class="gap" />
-        <span class="faint">${notesOf(conversations, models)}</span>
+        <span class="faint">${notesOf({ conversations, drafts, models, isWaiting })}</span>
         ${isBusy
           ? html`<button type="button" class="send stop" data-action="stop" aria-label="Stop the answer" title="Stop (Esc)" onClick=${() => answering.stop()}><${Icon} name="stop" /></button>`
           : html`<button type="submit" class="send" data-action="send" aria-label="Send message" title="Send (Enter)" disabled=${!canSend}><${Icon} name="send" /></button>`}
@@ -77,9 +81,9 @@ function useGrowing(field, text) {
 
 function AttachButton({ drafts, models }) {
   const input = useRef(null);
-  const onChange = async () => {
-    await drafts.attach([...input.current.files], models.current);
-    input.current.value = "";
+  const onChange = ({ target }) => {
+    drafts.attach([...target.files], models.current);
+    target.value = ""; // the same file can be chosen again
   };
   return html`<input type="file" multiple hidden data-input="files" ref=${input} onChange=${onChange} />
     <${IconButton} icon="clip" label="Add images, sounds or texts" onClick=${() => input.current.click()} />`;
@@ -113,7 +117,8 @@ function pasteFiles(event, drafts, models) {
 }
 
 /** Return what goes with the next message without being in sight. */
-function notesOf(conversations, models) {
+function notesOf({ conversations, drafts, models, isWaiting }) {
+  if (drafts.isReading) return isWaiting ? "The message waits for its files…" : "Reading files…";
   const use = contextUse(conversations.path, models.current?.context_length);
   const context = use > MUCH && `${Math.round(use * 100)} % of the context used`;
   return [...namesInUse(getSettings()), context].filter(Boolean).join(" · ");
