@@ -7,6 +7,9 @@ from support.page.chat_page import ChatPage
 from support.page.holding import HOLD_TIMERS, results_held
 
 HOLD_MESSAGES = results_held("IDBIndex", "getAll")
+HOLD_LIST = results_held("IDBObjectStore", "getAll")
+SILENCE = "() => { BroadcastChannel.prototype.postMessage = () => {}; }"
+"""Keeps a tab from sending news to others, as if it had crashed."""
 
 
 def test_a_conversation_survives_a_reload_with_its_versions(page: ChatPage) -> None:
@@ -108,6 +111,52 @@ def test_an_answer_that_another_tab_receives_is_shown_as_running_and_as_interrup
     page.tab.evaluate("dispatchEvent(new Event('pagehide'))")
     expect(other.answer("interrupted").get_by_role("button", name="Continue")).to_be_visible()
     other.assert_clean()
+
+
+def test_an_answer_is_shown_as_interrupted_when_its_tab_ends_without_a_word(page: ChatPage) -> None:
+    page.ask("say one and wait")
+    expect(page.text()).to_have_text("One two")
+    other = page.another()
+    expect(other.text(other.answer("running"))).to_have_text("One two")
+    page.tab.evaluate(SILENCE)
+    page.tab.close()
+    expect(other.answer("interrupted").get_by_role("button", name="Continue")).to_be_visible()
+    other.assert_clean()
+
+
+def test_an_answer_is_shown_as_running_before_its_tab_reports_it(page: ChatPage) -> None:
+    page.ask("say one and wait")
+    page.wait_until_stored("One  two")
+    page.tab.evaluate(SILENCE)
+    other = page.another()
+    expect(other.text(other.answer("running"))).to_have_text("One two")
+    other.assert_clean()
+
+
+def test_what_another_tab_writes_while_a_conversation_is_read_is_shown(page: ChatPage, server: Server) -> None:
+    page.ask("say one and wait")
+    page.wait_until_stored("One  two")
+    page.tab.context.add_init_script(HOLD_MESSAGES)
+    other = ChatPage(page.tab.context, server.url)
+    other.tab.get_by_role("link", name="say one and wait").click()
+    other.tab.evaluate("reached")
+    page.button("Stop the answer").click()
+    page.answer("stopped")
+    other.tab.evaluate("release()")
+    expect(other.text(other.answer("stopped"))).to_have_text("One two")
+    other.assert_clean()
+
+
+def test_a_conversation_that_another_tab_begins_while_the_list_is_read_is_shown(page: ChatPage, server: Server) -> None:
+    page.answered("alpha")
+    page.tab.context.add_init_script(HOLD_LIST)
+    starting = page.tab.context.new_page()
+    starting.goto(server.url)
+    starting.evaluate("reached")
+    page.button("New chat").click()
+    page.answered("beta")
+    starting.evaluate("release()")
+    expect(starting.locator(".conversation")).to_have_text(["beta", "alpha"])
 
 
 def test_the_conversation_that_was_chosen_last_is_open(page: ChatPage, server: Server) -> None:

@@ -4,6 +4,7 @@ import { adviceFor } from "./advice.js";
 import { addChunk } from "./answer_chunks.js";
 import { chatRequest } from "./chat_request.js";
 import { getSettings } from "./settings.js";
+import { THIS_TAB } from "./tabs.js";
 import { pathTo } from "./tree.js";
 
 export class Answering {
@@ -69,7 +70,7 @@ export class Answering {
   }
 
   async #answer(parent) {
-    const fields = { role: "assistant", parent: parent.id, state: "running", isOwn: true, model: this.#models.current?.id ?? "" };
+    const fields = { role: "assistant", parent: parent.id, state: "running", tab: THIS_TAB, model: this.#models.current?.id ?? "" };
     await this.#run(this.#conversations.add(parent.conversation, fields));
   }
 
@@ -77,7 +78,7 @@ export class Answering {
     const abort = new AbortController();
     this.#running.set(message.id, abort);
     const clock = startClock(message);
-    Object.assign(message, { state: "running", isOwn: true, problem: "", advice: "", finish: "" });
+    Object.assign(message, { state: "running", tab: THIS_TAB, problem: "", advice: "", finish: "" });
     this.#conversations.changed();
     const stopWatching = this.#models.get(message.model)?.loaded ? () => {} : this.#models.watch();
     try {
@@ -88,7 +89,7 @@ export class Answering {
     }
     stopWatching();
     clock.end();
-    delete message.isOwn;
+    delete message.tab;
     delete message.promptProgress;
     this.#running.delete(message.id);
     this.#conversations.touch(message, { now: true });

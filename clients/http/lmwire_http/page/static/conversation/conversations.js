@@ -4,6 +4,7 @@ import { Channel } from "./channel.js";
 import { Database } from "./database.js";
 import { newId } from "./ids.js";
 import { Saving } from "./saving.js";
+import { holdTab, isOpen, THIS_TAB, whenEnded } from "./tabs.js";
 import { newestLeaf, pathTo, versionsOf } from "./tree.js";
 
 const TITLE_CHARACTERS = 60;
@@ -24,6 +25,8 @@ export class Conversations extends Observable {
   #channel = new Channel();
   #saving = null;
   #loaded = new Map();
+  #newsOf = new Map();
+  #watched = new Set();
   #wanted = "";
   #frame = 0;
 
@@ -37,6 +40,7 @@ export class Conversations extends Observable {
   }
 
   async start() {
+    await holdTab();
     const database = new Database();
     try {
       await database.open();
@@ -154,9 +158,31 @@ export class Conversations extends Observable {
   }
 
   async #load(id) {
+    const news = this.#newsOf.get(id) ?? []; // what other tabs write meanwhile
+    this.#newsOf.set(id, news);
     const messages = (await this.#database?.messages(id)) ?? [];
+    const areLive = await Promise.all(messages.map(({ state, tab }) => state === "running" && isOpen(tab)));
+    if (this.#loaded.has(id)) return; // it was opened twice
     this.#loaded.set(id, new Map(messages.map((message) => [message.id, message])));
+    messages.forEach((message, index) => this.#follow(message, areLive[index]));
+    this.#newsOf.delete(id);
+    news.forEach((message) => this.#receive(message));
     this.#channel.post("hello"); // another tab may be writing an answer
+  }
+
+  /** Note whether another tab receives a message. When that tab ends, so does the message. */
+  #follow(message, isLive) {
+    const { tab } = message;
+    message.isLive = isLive;
+    if (!isLive || this.#watched.has(tab)) return;
+    this.#watched.add(tab);
+    whenEnded(tab).then(() => {
+      this.#watched.delete(tab);
+      for (const messages of this.#loaded.values()) {
+        for (const each of messages.values()) if (each.tab === tab) each.isLive = false;
+      }
+      this.changed();
+    });
   }
 
   #apply(id, fields) {
@@ -177,9 +203,10 @@ export class Conversations extends Observable {
 
   #receive(message) {
     const messages = this.#loaded.get(message.conversation);
-    if (!messages) return;
+    if (!messages) return void this.#newsOf.get(message.conversation)?.push(message);
     const isNew = !messages.has(message.id);
-    const record = Object.assign(messages.get(message.id) ?? {}, message, { isLive: message.state === "running" });
+    const record = Object.assign(messages.get(message.id) ?? {}, message);
+    this.#follow(record, record.state === "running");
     messages.set(message.id, record);
     if (isNew) this.changed();
     this.#showSoon();
@@ -188,7 +215,7 @@ export class Conversations extends Observable {
   #saveRunning(fields) {
     for (const messages of this.#loaded.values()) {
       for (const message of messages.values()) {
-        if (message.state === "running" && message.isOwn) this.#saving.save({ ...message, ...fields });
+        if (message.state === "running" && message.tab === THIS_TAB) this.#saving.save({ ...message, ...fields });
       }
     }
   }

@@ -18,7 +18,7 @@ export class Saving {
   /** Save a message now. */
   async save(message) {
     this.#pending.delete(message.id);
-    const { isLive, isOwn, ...record } = message; // these two hold for this tab alone
+    const { isLive, ...record } = message; // it holds for this tab alone
     this.#channel.post("message", record);
     await this.#attempt((database) => database.putMessage(record));
   }

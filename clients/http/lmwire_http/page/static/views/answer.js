@@ -1,5 +1,6 @@
 // An answer of a model: its reasoning, its text, its tool calls, and what can be done with it.
 import { figuresOf } from "../conversation/figures.js";
+import { THIS_TAB } from "../conversation/tabs.js";
 import { loadProgress } from "../server/models.js";
 import { Observable } from "../observable.js";
 import { announce } from "./announcer.js";
@@ -14,7 +15,7 @@ import { Versions } from "./versions.js";
 const STILL = new Observable(); // what a finished answer listens to
 
 export function Answer({ message, state, isLast }) {
-  const isRunning = message.state === "running" && Boolean(message.isOwn || message.isLive);
+  const isRunning = message.state === "running" && Boolean(message.tab === THIS_TAB || message.isLive);
   const isNew = useRef(isRunning); // one that was complete when it came into view is not read out
   useChanges(message.state === "running" ? state.conversations.contents : STILL);
   return html`<article class="message answer" data-role="assistant" data-state=${isRunning ? "running" : stateOf(message)} aria-busy=${isRunning}>
