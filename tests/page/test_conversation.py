@@ -7,6 +7,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, body_of
+from support.page.holding import HOLD_TIMERS
 
 WEATHER = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 
@@ -28,10 +29,13 @@ def test_an_answer_comes_as_markdown_with_its_figures(page: ChatPage) -> None:
 def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, server: Server) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.answered("sort a list")
-    page.text().get_by_role("button", name="Copy").click()
+    page.tab.evaluate(HOLD_TIMERS)
+    page.text().get_by_role("button", name="Copy", exact=True).click()
     expect(page.text().get_by_role("button", name="Copied")).to_be_visible()
     copied = page.tab.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("def by_age(people):\n    return sorted")
+    page.tab.evaluate("endTimers()")
+    expect(page.text().get_by_role("button", name="Copy", exact=True)).to_be_visible()
 
 
 def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, page: ChatPage, server: Server) -> None:
@@ -40,9 +44,11 @@ def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, 
     page.questions().hover()
     for name in ("Copy answer", "Copy message"):
         page.tab.evaluate("navigator.clipboard.writeText('')")
+        page.tab.evaluate(HOLD_TIMERS)
         page.button(name).click()
         expect(page.button("Copied")).to_be_visible()
         assert page.tab.evaluate("navigator.clipboard.readText()") == "alpha **beta**"
+        page.tab.evaluate("endTimers()")
         expect(page.button(name)).to_be_visible()
     expect(page.tab.locator("#announcements p").last).to_have_text("Copied")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Route, expect
+from playwright.sync_api import BrowserContext, Request, Route, expect
 
 from support.http.http_server import MOCK, Server, served
+from support.http.ports import unused_port
 from support.page.chat_page import ChatPage
 
 from .conftest import SCRIPT
@@ -99,10 +100,11 @@ def test_an_older_list_of_models_does_not_replace_a_newer_one(context: BrowserCo
             route.fulfill(json=models_named("newer"))
 
     context.route("**/v1/models", answer_the_second)
-    page.tab.evaluate(ASK_FOR_THE_MODELS)
-    page.tab.evaluate(ASK_FOR_THE_MODELS)
+    for _ in range(2):
+        with page.tab.expect_request("**/v1/models"):
+            page.tab.evaluate(ASK_FOR_THE_MODELS)
     expect(page.button("Model: newer")).to_be_visible()
-    with page.tab.expect_event("requestfinished"):
+    with page.tab.expect_event("requestfinished", lambda request: request == requests[0].request):
         requests[0].fulfill(json=models_named("older"))
     page.button("Settings").click()
     page.button("Close").click()
@@ -134,20 +136,25 @@ def test_a_key_is_not_lost_when_the_server_is_well_again(context: BrowserContext
 
     context.route("**/v1/models", lambda route: route.abort())
     context.route("**/health", hold)
-    page = ChatPage(context, server.url)
-    with page.tab.expect_request("**/health"):
-        expect(page.tab.locator("[data-banner=offline]")).to_be_visible()
+    with context.expect_event("request", is_about_health):
+        page = ChatPage(context, server.url)
+    expect(page.tab.locator("[data-banner=offline]")).to_be_visible()
     context.unroute("**/v1/models")
     page.tab.evaluate(ASK_FOR_THE_MODELS)
     page.tab.locator("[data-input=key]").fill("k-1")
-    with page.tab.expect_event("requestfinished"):
+    with page.tab.expect_event("requestfinished", is_about_health):
         held.pop().continue_()
     page.button("Continue").click()
     expect(page.button("Model: one")).to_be_visible()
 
 
+def is_about_health(request: Request) -> bool:
+    """Return whether the page asks with this request whether the server is well."""
+    return request.url.endswith("/health")
+
+
 def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tmp_path: Path) -> None:
-    step = {"stage": "read", "current": 40, "total": 100, "unit": "bytes", "delay_ms": 100}
+    step = {"stage": "read", "current": 40, "total": 100, "unit": "bytes", "delay_ms": 500}
     script = tmp_path / "slow.json"
     script.write_text(json.dumps({"rules": [{"match": {"cmd": "load"}, "reply": {"progress": [step] * 1200}}]}))
     with served("tests/slow", "--worker", f"{MOCK} --scenario {script}") as server:
@@ -163,8 +170,8 @@ def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tm
 
 
 def test_a_restart_of_the_server_is_noticed_and_the_page_goes_on(context: BrowserContext) -> None:
-    with served("tests/one", *WORKER) as first:
-        port = first.url.rpartition(":")[2]
+    port = str(unused_port())
+    with served("tests/one", *WORKER, "--port", port) as first:
         page = ChatPage(context, first.url)
         page.answered("alpha")
         page.ask("say one and wait")
