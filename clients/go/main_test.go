@@ -61,8 +61,14 @@ func startMock(t testing.TB, args ...string) *Worker {
 	return worker
 }
 
-// startScenario returns a mock worker that replies by rules.
+// startScenario returns a mock worker with a loaded model that replies by rules.
 func startScenario(t testing.TB, rules ...map[string]any) *Worker {
+	t.Helper()
+	return startMock(t, "--scenario", scenario(t, rules...))
+}
+
+// scenario returns the path of a file with rules.
+func scenario(t testing.TB, rules ...map[string]any) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"rules": rules})
 	if err != nil {
@@ -72,7 +78,7 @@ func startScenario(t testing.TB, rules ...map[string]any) *Worker {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startMock(t, "--scenario", path)
+	return path
 }
 
 func chat(text string) ChatParams { return ChatParams{Messages: []Message{UserMessage(text)}} }

@@ -96,13 +96,15 @@ func TestACallerDoesNotWaitLongerThanItsContext(t *testing.T) {
 
 func TestAWatchdogEndsAWorkerThatHangs(t *testing.T) {
 	t.Parallel()
-	supervisor := supervise(t, mock("--fault", "stall:after=1"), impatient)
-	supervisor.StepLimit = 3 * time.Second // a load on a busy machine is shorter
+	hanging := scenario(t, map[string]any{"match": map[string]any{"cmd": "load"}, "reply": map[string]any{"then": "hang"}})
+	supervisor := supervise(t, mock("--scenario", hanging), impatient)
+	supervisor.Setup = nil // the only request is the one that hangs, since a slow one would look like it
+	supervisor.StepLimit = 400 * time.Millisecond
 	worker, err := supervisor.Worker(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = worker.Complete(within(t), chat("a b c"))
+	_, err = worker.Load(within(t), LoadParams{})
 	if !errors.Is(err, ErrHung) || !errors.Is(err, ErrWorkerLost) || !strings.Contains(err.Error(), "no progress") {
 		t.Errorf("the error is %v", err)
 	}

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { RequestFailed, StartFailed, Worker, WorkerLost } from "../src/index.js";
-import { isAlive, LMWIRE, read, start, startFaulty } from "./workers.js";
+import { isAlive, LMWIRE, read, start, startFaulty, startMock } from "./workers.js";
 
 const IMPATIENT = { quit: 50, stdin: 50, term: 50 };
 
@@ -116,7 +116,9 @@ for (const fault of ["ignore-quit", "ignore-eof", "ignore-sigterm"]) {
 }
 
 test("a close ends a worker whose engine hangs, and its requests are lost", async (t) => {
-  const worker = await startFaulty(t, "stall:after=1", { shutdownTimeouts: IMPATIENT });
+  // With SIGTERM alone the worker would write its terminals, if it had the time.
+  const faults = ["--fault", "stall:after=1", "--fault", "ignore-sigterm"];
+  const worker = await startMock(t, faults, { shutdownTimeouts: IMPATIENT });
   const stream = worker.chat("a b c");
   const events = stream[Symbol.asyncIterator]();
   await events.next();

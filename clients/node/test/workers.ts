@@ -32,10 +32,14 @@ export function startFaulty(test: TestContext, fault: string, options?: StartOpt
 
 /** Start a mock that follows rules. */
 export function startScenario(test: TestContext, ...rules: object[]): Promise<Worker> {
-  const folder = folderOf(test);
-  const file = join(folder, "scenario.json");
+  return startMock(test, ["--scenario", scenarioFile(test, ...rules)]);
+}
+
+/** Write a file with rules. It is removed with the test. */
+export function scenarioFile(test: TestContext, ...rules: object[]): string {
+  const file = join(folderOf(test), "scenario.json");
   writeFileSync(file, JSON.stringify({ rules }));
-  return startMock(test, ["--scenario", file]);
+  return file;
 }
 
 /** Return a folder that is removed with the test. */

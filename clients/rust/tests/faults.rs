@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lmwire::{Chat, CircuitBreaker, Error, ErrorCode, FinishReason, LossReason, ShutdownTimeouts, Supervisor, Worker};
+use serde_json::json;
 use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
 
-use support::{builder, faulty, gone, is_alive, lmwire, missing_file, mock, read, within};
+use support::{builder, faulty, gone, is_alive, lmwire, missing_file, mock, read, scenario_file, within};
 
 const IMPATIENT: ShutdownTimeouts = ShutdownTimeouts {
     quit: Duration::from_millis(50),
@@ -159,7 +160,9 @@ async fn every_step_of_the_shutdown_ends_the_worker_that_needs_it() {
 
 #[tokio::test]
 async fn a_close_ends_a_worker_whose_engine_hangs_and_its_requests_are_lost() {
-    let start = builder(&["mock", "--fault", "stall:after=1"]).shutdown_timeouts(IMPATIENT);
+    // With SIGTERM alone the worker would write its terminals, if it had the time.
+    let faults = ["mock", "--fault", "stall:after=1", "--fault", "ignore-sigterm"];
+    let start = builder(&faults).shutdown_timeouts(IMPATIENT);
     let worker = within(start.spawn()).await.unwrap();
     worker.load("mock").await.unwrap();
     let mut stream = worker.chat("a b c");
@@ -273,11 +276,15 @@ async fn a_supervisor_stops_starting_workers_that_fail() {
 
 #[tokio::test]
 async fn a_supervisor_ends_a_worker_that_hangs() {
-    let supervisor = supervise("stall:after=1").step_limit(Some(Duration::from_millis(400)));
+    let file = scenario_file(json!({ "match": { "cmd": "load" }, "reply": { "then": "hang" } }));
+    let start = builder(&["mock", "--scenario", &file.to_string_lossy()]).shutdown_timeouts(IMPATIENT);
+    // The only request is the one that hangs, since a slow one would look like it.
+    let supervisor = Supervisor::new(start).step_limit(Some(Duration::from_millis(400)));
     let worker = within(supervisor.worker()).await.unwrap();
-    let (_, error) = within(read(&worker, "a b c")).await;
-    let Some(Error::WorkerLost(lost)) = error else { panic!("{error:?}") };
+    let loaded = within(worker.load("mock")).await;
+    let Err(Error::WorkerLost(lost)) = loaded else { panic!("{loaded:?}") };
     assert_eq!(lost.reason, Some(LossReason::Hung));
     within(worker.ended()).await;
     assert!(!is_alive(worker.pid()));
+    std::fs::remove_file(file).unwrap();
 }

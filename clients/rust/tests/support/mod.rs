@@ -42,13 +42,19 @@ pub async fn faulty(fault: &str) -> Worker {
 
 /// Start a mock that follows a rule.
 pub async fn scenario(rule: serde_json::Value) -> Worker {
+    let file = scenario_file(rule);
+    let worker = mock(&["--scenario", &file.to_string_lossy()]).await;
+    std::fs::remove_file(file).unwrap();
+    worker
+}
+
+/// Write a file with a rule, and return its path.
+pub fn scenario_file(rule: serde_json::Value) -> PathBuf {
     static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let file = std::env::temp_dir().join(format!("lmwire-rust-{}-{number}.json", std::process::id()));
     std::fs::write(&file, serde_json::json!({ "rules": [rule] }).to_string()).unwrap();
-    let worker = mock(&["--scenario", &file.to_string_lossy()]).await;
-    std::fs::remove_file(file).unwrap();
-    worker
+    file
 }
 
 /// Return the rule of a chat that never ends by itself.
