@@ -58,7 +58,13 @@ async function read(response: Response) {
 
 test("the page loads a model, streams a chat, stops it, and survives a crash", async (t) => {
   if (!BROWSER && process.env.CI !== "true") return t.skip("Chromium is not installed");
-  const mock = writeMock(t, FOREVER, { match: { last_message: "markup" }, reply: { text: "<b>bold</b>" } });
+  const progress = [{ stage: "download", current: 1, total: 9, unit: "bytes", delay_ms: 3_600_000 }];
+  const mock = writeMock(
+    t,
+    FOREVER,
+    { match: { last_message: "markup" }, reply: { text: "<b>bold</b>" } },
+    { match: { cmd: "load", path: "endless" }, reply: { progress } },
+  );
   const page = await openPage(t, mock);
   const status = page.getByRole("status");
   const answers = page.locator(".assistant");
@@ -68,9 +74,13 @@ test("the page loads a model, streams a chat, stops it, and survives a crash", a
   };
 
   assert(await page.getByRole("button", { name: "Send" }).isDisabled());
-  await page.getByLabel("Model").fill("mock:load_steps=5,step_ms=100");
+  await page.getByLabel("Model").fill("endless");
   await page.getByRole("button", { name: "Load" }).click();
   await page.locator("progress[value]").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await status.getByText("Stopped.").waitFor();
+  await page.getByLabel("Model").fill("mock");
+  await page.getByRole("button", { name: "Load" }).click();
   await status.getByText("is loaded.").waitFor();
 
   await ask("Good morning");

@@ -12,7 +12,7 @@ const IN_VENV = fileURLToPath(new URL("../../../../.venv/bin/lmwire", import.met
 export const LMWIRE = existsSync(IN_VENV) ? IN_VENV : "lmwire";
 
 /** A mock's rule: an answer that never ends by itself. */
-export const FOREVER = { match: { last_message: "forever" }, reply: { text: "on ", then: "repeat" } };
+export const FOREVER = { match: { last_message: "forever" }, reply: { text: "on ", then: "repeat", token_ms: 20 } };
 
 /** Return a folder that is removed with the test. */
 export function folderOf(test: TestContext): string {

@@ -18,9 +18,8 @@ return {
   {
     "the status shows how far a load has come",
     function()
-      local steps = { { stage = "read", current = 40, total = 100, unit = "bytes", delay_ms = 150 } }
-      local reply = { progress = steps, ["then"] = "wait" }
-      support.use_mock(support.scenario({ { match = { cmd = "load" }, reply = reply } }))
+      local steps = { { stage = "read", current = 40, total = 100, unit = "bytes", delay_ms = 3600000 } }
+      support.use_mock(support.scenario({ { match = { cmd = "load" }, reply = { progress = steps } } }))
       equal("", require("lmwire").statusline())
       worker.load("anything")
       wait_for("progress", function()
