@@ -75,7 +75,7 @@ for (const [raw, reply] of [
   ["capacity", { text: "half", finish_reason: "capacity" }],
 ] as const) {
   test(`an answer that ends with ${raw} is interrupted, and keeps its text`, async (t) => {
-    const providerOptions = { lmwire: { timeout_ms: raw === "timeout" ? 1000 : 60_000 } };
+    const providerOptions = { lmwire: { timeout_ms: raw === "timeout" ? 10_000 : 60_000 } };
     const model = script(t, { reply })("mock");
     const { text, finishReason, rawFinishReason } = await generateText({ model, prompt: "?", providerOptions });
     assert.deepEqual([text, finishReason, rawFinishReason], ["half", "interrupted", raw]);

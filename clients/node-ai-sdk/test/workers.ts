@@ -26,7 +26,9 @@ export function script(test: TestContext, ...rules: object[]): LmwireProvider {
 export function record(test: TestContext, ...rules: object[]) {
   const folder = folderWith(test, rules);
   const [commands, scenario] = [join(folder, "commands.jsonl"), join(folder, "scenario.json")];
-  const copying = 'mkfifo "$0.pipe"; exec 3<&0; tee "$0" <&3 >"$0.pipe" 2>/dev/null & exec "$@" <"$0.pipe" 3<&-';
+  // The worker gets each line when it is in the file: it may end with the next one, and `tee` with it.
+  const copy = 'while IFS= read -r line; do printf "%s\\n" "$line" >>"$0"; printf "%s\\n" "$line"; done';
+  const copying = `mkfifo "$0.pipe"; exec 3<&0; ${copy} <&3 >"$0.pipe" 2>/dev/null & exec "$@" <"$0.pipe" 3<&-`;
   const command = ["sh", "-c", copying, commands, LMWIRE, "mock", "--scenario", scenario];
   const lmwire = createLmwire({ start: { command } });
   const end = async (): Promise<{ cmd: string }[]> => {
