@@ -126,11 +126,13 @@ class LifecycleMonitor:
 
     def _enforce(self) -> None:
         now = time.monotonic()
-        if now >= self._exit_at:
-            exit_now(self.exit_code)
         if now >= self._end_all_at:
             self._end_all_at = math.inf
             self._registry.end_all(Request.cancellation)
+            # A process that was stopped until now has not written these terminals yet.
+            self._exit_at = max(self._exit_at, now + _SIGNAL_EXIT_SECONDS - _SIGNAL_CANCEL_SECONDS)
+        if now >= self._exit_at:
+            exit_now(self.exit_code)
         self._expires_at = self._registry.cancel_expired()
 
     def _milliseconds(self) -> float:
