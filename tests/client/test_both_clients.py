@@ -24,7 +24,7 @@ from lmwire import (
 from lmwire_protocol import Cancel, events
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
-from support.protocol.both_clients import MakeWorker, on_both_clients, public_methods
+from support.protocol.both_clients import UNHURRIED, MakeWorker, on_both_clients, public_methods
 
 
 @on_both_clients
@@ -175,7 +175,7 @@ async def test_quit_ends_what_runs_and_later_requests_fail(make_worker: MakeWork
 
 @on_both_clients
 async def test_a_worker_that_the_program_has_closed_says_so(make_worker: MakeWorker) -> None:
-    async with make_worker(fake("Good")) as worker:
+    async with make_worker(fake("Good"), shutdown_timeouts=UNHURRIED) as worker:
         pass
     with pytest.raises(WorkerClosed, match="the worker has been closed") as failure:
         await worker.generate("late").text()

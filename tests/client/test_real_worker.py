@@ -11,7 +11,7 @@ import random_model
 from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
 from lmwire_protocol import events
 from support.process.worker_process import SECONDS
-from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients
+from support.protocol.both_clients import CLIENTS, UNHURRIED, MakeWorker, on_both_clients
 
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}
@@ -34,7 +34,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @on_both_clients
 async def test_every_method_is_answered(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK) as worker:
+    async with make_worker(MOCK, shutdown_timeouts=UNHURRIED) as worker:
         assert worker.hello.protocol == 1
         assert (await worker.load("mock")).model_type == "mock"
         assert (await worker.info()).path == "mock"

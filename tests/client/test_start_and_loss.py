@@ -20,7 +20,7 @@ from lmwire import (
 )
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
-from support.protocol.both_clients import CLIENTS, MakeWorker, on_both_clients
+from support.protocol.both_clients import CLIENTS, UNHURRIED, MakeWorker, on_both_clients
 
 
 @on_both_clients
@@ -190,7 +190,8 @@ def test_a_daemon_that_holds_the_pipes_open_delays_nothing(make_worker: MakeWork
     os.mkfifo(tmp_path / "fifo")
 
     async def run() -> None:
-        async with make_worker(fake("LeavesADaemon", str(tmp_path / "fifo"))) as worker:
+        command = fake("LeavesADaemon", str(tmp_path / "fifo"))
+        async with make_worker(command, shutdown_timeouts=UNHURRIED) as worker:
             pass
         assert worker.lost.returncode == 0
         os.kill(int(worker.hello.worker), signal.SIGKILL)

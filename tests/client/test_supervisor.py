@@ -20,6 +20,11 @@ from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
 
 
+def opens_after_two() -> CircuitBreaker:
+    """Return a breaker that two failures open, even on a slow machine, for the rest of a test."""
+    return CircuitBreaker(limit=2, window=SECONDS, backoff=SECONDS)
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
@@ -96,7 +101,7 @@ def test_a_dead_worker_is_replaced_on_demand_and_its_requests_are_not_repeated()
 
 def test_a_worker_that_cannot_start_opens_the_breaker() -> None:
     supervisor = Supervisor(
-        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), circuit_breaker=CircuitBreaker(limit=2)
+        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), circuit_breaker=opens_after_two()
     )
     for _ in range(2):
         with pytest.raises(StartFailed):
@@ -127,7 +132,7 @@ def test_the_asyncio_supervisor_does_the_same() -> None:
 
     async def run() -> None:
         make: Callable[[], AsyncWorker] = partial(AsyncWorker, fake("KilledMidStream"))
-        async with AsyncSupervisor(setup, make=make, circuit_breaker=CircuitBreaker(limit=2)) as supervisor:
+        async with AsyncSupervisor(setup, make=make, circuit_breaker=opens_after_two()) as supervisor:
             workers = await asyncio.gather(*(supervisor.worker() for _ in range(5)))
             assert set_up == [workers[0]]
             for _ in range(2):

@@ -15,7 +15,8 @@ from support.process.fake_worker import fake
 from support.process.stepped_worker import in_a_row
 from support.process.worker_process import SECONDS
 
-STEP_LIMIT_S = 3.0
+STEP_LIMIT_S = 10.0
+"""Longer than a slow machine may keep a worker from answering."""
 PAUSE_S = 1.0
 HOUR_S = 3600.0
 

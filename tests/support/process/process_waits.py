@@ -59,8 +59,8 @@ def _processor_time(pid: int) -> str:
 
 
 def _runnable(pid: int) -> bool:
-    """Return whether any thread of a process is ready to run, or waits for the disk."""
-    return any(_fields(stat)[0] in (b"R", b"D") for stat in _files_of_threads(pid, "stat"))
+    """Return whether any thread of a process is ready to run, waits for the disk, or was stopped."""
+    return any(_fields(stat)[0] in (b"R", b"D", b"T") for stat in _files_of_threads(pid, "stat"))
 
 
 def child_processes(pid: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from lmwire import Answer, AsyncWorker, Worker
+from lmwire import Answer, AsyncWorker, ShutdownTimeouts, Worker
 from support.process.worker_process import SECONDS
 
 
@@ -85,6 +85,8 @@ def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CLIENTS = [AwaitedWorker, AsyncWorker]
+UNHURRIED = ShutdownTimeouts(SECONDS, SECONDS, SECONDS)
+"""Time for a worker that obeys, for a test of its exit code: no step follows because the machine is slow."""
 MakeWorker = Callable[..., Any]
 
 

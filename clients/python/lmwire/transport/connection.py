@@ -19,7 +19,8 @@ from .process import Process
 from .token_coalescer import TokenCoalescer
 
 _log = logging.getLogger("lmwire")
-_KILL_TIMEOUT_S = 5.0
+_KILL_TIMEOUT_S = 30.0
+"""Longest wait for the end of a killed worker. A host that was stopped itself meanwhile must not take it for alive."""
 
 Delivery: TypeAlias = list[Event] | LmwireError
 """New events of one request, or the error that ends it."""
