@@ -4,13 +4,16 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lmwire_conformance
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.host.driver import REPORT_KINDS
+from lmwire_conformance.host.played_worker import PlayedWorker
 from lmwire_conformance.report import CaseResult
 from support.process.lmwire_command import lmwire
 from support.process.worker_process import SECONDS
@@ -18,6 +21,7 @@ from support.protocol import prose
 from support.protocol.mutant_host import DRIVER, command
 
 HELLO = "startup.sends-hello-first"
+HOST = ("conformance", "host", "--timeout", str(SECONDS))
 HOSTS = Path(lmwire_conformance.__file__).with_name("HOSTS.md").read_text(encoding="utf-8")
 
 
@@ -49,7 +53,9 @@ def test_a_driver_that_starts_no_worker_is_reported() -> None:
 )
 def test_an_invalid_line_of_a_driver_is_reported(line: str, expected: str) -> None:
     spawn = "import json, os, subprocess; w = subprocess.Popen(json.loads(os.environ['LMWIRE_WORKER_COMMAND']),"
-    hello = 'stdin=-1, start_new_session=True); w.stdin.write(b\'{"id":"1","cmd":"hello"}\\n\'); w.stdin.flush()'
+    hello = (
+        'stdin=-1, stdout=-3, start_new_session=True); w.stdin.write(b\'{"id":"1","cmd":"hello"}\\n\'); w.stdin.flush()'
+    )
     case = check(f"{spawn} {hello}; print({line!r}, flush=True); input()")
     assert case.outcome == "fail"
     assert expected in case.expected
@@ -77,6 +83,44 @@ def test_a_host_that_gives_up_before_its_worker_has_started_is_asked_for_a_longe
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
+def waits_the_first_time(monkeypatch: pytest.MonkeyPatch, method: str, wait: Callable[[PlayedWorker], object]) -> None:
+    """Make the kit so slow at the first call of a method that something happens before it."""
+    original = getattr(PlayedWorker, method)
+
+    def slow(self: PlayedWorker, *arguments: Any) -> Any:
+        if method != "write" or arguments[0].get("event") == "token":
+            monkeypatch.setattr(PlayedWorker, method, original)
+            wait(self)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(PlayedWorker, method, slow)
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("sends-quit-first", "sigterm_arrived"),
+        ("reads-both-pipes-while-closing", "flood_stderr"),
+        ("sends-sigterm-after-the-end-of-stdin", "expect_sigterm"),
+    ],
+)
+def test_a_host_that_goes_on_with_its_shutdown_before_the_kit_has_seen_a_step_is_tried_again(
+    name: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits_the_first_time(monkeypatch, method, lambda worker: worker.expect_killed())
+    (case,) = check_host([sys.executable, str(DRIVER)], only=[f"shutdown.{name}"], seconds=SECONDS)
+    assert case.outcome == "pass", (case.expected, case.seen)
+
+
+def test_a_host_that_gives_up_a_request_before_its_text_has_come_is_asked_for_a_longer_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits_the_first_time(monkeypatch, "write", lambda worker: worker.expect("cancel"))
+    name = "cancellation.cancels-a-request-that-it-gives-up"
+    (case,) = check_host([sys.executable, str(DRIVER)], only=[name], seconds=SECONDS)
+    assert case.outcome == "pass", (case.expected, case.seen)
+
+
 def test_a_host_that_never_starts_a_worker_is_reported() -> None:
     name = "startup.gives-up-a-worker-that-never-answers-hello"
     never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
@@ -85,7 +129,7 @@ def test_a_host_that_never_starts_a_worker_is_reported() -> None:
 
 
 def test_a_failure_shows_the_lines_before_it() -> None:
-    case = check_host(command("writes_the_id_last"), only=["commands.writes-the-id-first"])[0]
+    (case,) = check_host(command("writes_the_id_last"), only=["commands.writes-the-id-first"], seconds=SECONDS)
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
     assert 'do  {"do": "request", "name": "a.1"' in case.seen
     assert '← {"event":"done","id":"1","protocol":1' in case.seen
@@ -109,19 +153,19 @@ def test_cases_are_chosen_by_rule_group_and_name(only: str, some: str) -> None:
 
 def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
     driver = [sys.executable, str(DRIVER), "--asyncio"]
-    passed = lmwire("conformance", "host", "--only", HELLO, "--json", str(tmp_path / "report"), "--", *driver)
+    passed = lmwire(*HOST, "--only", HELLO, "--json", str(tmp_path / "report"), "--", *driver)
     assert passed.returncode == 0
     assert passed.stdout.startswith(f"pass   {HELLO}  [V-1 O-2]")
     assert json.loads((tmp_path / "report").read_text())["cases"][0]["name"] == HELLO
 
-    failed = lmwire("conformance", "host", "--only", "F-9", "--", *command("writes_the_id_last"))
+    failed = lmwire(*HOST, "--only", "F-9", "--", *command("writes_the_id_last"))
     assert failed.returncode == 1
     assert "expected: a line whose first member is `id`" in failed.stdout
 
 
 def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "known").write_text("commands.writes-the-id-first: the library sorts members\n")
-    excused = ("conformance", "host", "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
+    excused = (*HOST, "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
     assert lmwire(*excused, *command("writes_the_id_last")).returncode == 0
     stale = lmwire(*excused, sys.executable, str(DRIVER))
     assert stale.returncode == 1

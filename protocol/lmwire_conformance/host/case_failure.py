@@ -36,7 +36,7 @@ class DriverExited(CaseFailure):
 
 
 class Inconclusive(CaseFailure):
-    """The host gave up, as instructed, before its worker was up: the machine is too slow, and nothing is proved."""
+    """The host's time for something passed before the kit's part was done: a slow machine, which proves nothing."""
 
 
 def quote(data: bytes | str) -> str:

@@ -15,6 +15,8 @@ from .played_worker import HostRequest, PlayedWorker
 
 _LOG_LINES: Final = 12
 _POLL_S: Final = 0.02
+_SHORTEST_STEP_S: Final = 0.5
+"""Shortest step of a host's shutdown, as HOSTS.md says."""
 
 
 class CaseContext:
@@ -71,7 +73,39 @@ class CaseContext:
         except CaseFailure as failure:
             if self.driver.start_outcome(self.timeout if isinstance(failure, WorkerEnded) else 0) != "start_failed":
                 raise
-            raise Inconclusive(failure.expected, failure.seen) from None
+            raise Inconclusive(failure.expected, failure.seen, *failure.rules) from None
+
+    @contextmanager
+    def before_the_request_times_out(self, name: str) -> Generator[None]:
+        """Run a block that must end before the host gives up a request.
+
+        Args:
+            name: The request.
+
+        Raises:
+            Inconclusive: The host gave it up first.
+        """
+        try:
+            yield
+        except CaseFailure as failure:
+            if not self.driver.has_ended(name, 0):
+                raise
+            raise Inconclusive(failure.expected, failure.seen, *failure.rules) from None
+
+    @contextmanager
+    def before_the_next_step(self) -> Generator[None]:
+        """Run a block that must end before the host takes the next step of its shutdown.
+
+        Raises:
+            Inconclusive: The block failed, and lasted so long that a correct host may have taken that step.
+        """
+        started = monotonic()
+        try:
+            yield
+        except CaseFailure as failure:
+            if not _SHORTEST_STEP_S <= monotonic() - started < self.timeout:
+                raise
+            raise Inconclusive(failure.expected, failure.seen, *failure.rules) from None
 
     def next_worker(self, seconds: float) -> PlayedWorker | None:
         """Return the next process that the host or a worker starts, or None if there is none within some seconds."""

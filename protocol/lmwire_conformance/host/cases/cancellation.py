@@ -9,6 +9,7 @@ from ..played_worker import HostRequest
 from .registry import case
 
 _TIMEOUT_S = 0.3
+"""Seconds after which a host gives up a request here, unless the machine needs longer to bring it some text."""
 
 
 @case("C-3", "C-4", "O-2")
@@ -53,8 +54,10 @@ def fails_a_cancelled_load(context: CaseContext) -> None:
 def cancels_a_request_that_it_gives_up(context: CaseContext) -> None:
     """Report `timeout` to its caller and cancel the request; the worker stays usable."""
     worker = context.start()
-    id = context.request("a", timeout=_TIMEOUT_S).id
-    worker.write(wire.token(id, "so far"))
+    id = context.request("a", timeout=_TIMEOUT_S * context.patience).id
+    with context.before_the_request_times_out("a"):
+        worker.write(wire.token(id, "so far"))
+        context.driver.expect_text("a", "so far")
     cancel = _expect_cancel(context, id)
     context.driver.expect_failed("a", "timeout", text="so far")
     worker.write(wire.cancel_done(cancel.id, 1), wire.result_done(id, "cancelled"))

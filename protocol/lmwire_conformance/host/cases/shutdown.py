@@ -14,11 +14,12 @@ def sends_quit_first(context: CaseContext) -> None:
     """Send `quit`, and take no other step for a worker that obeys it."""
     worker = context.start()
     worker.block_sigterm()
-    context.driver.instruct(do="close")
-    quit = worker.expect("quit")
-    if worker.sigterm_arrived():
-        raise CaseFailure("`quit` and a wait", "SIGTERM at the same time")
-    worker.write(wire.quit_done(quit.id))
+    with context.before_the_next_step():
+        context.driver.instruct(do="close")
+        quit = worker.expect("quit")
+        if worker.sigterm_arrived():
+            raise CaseFailure("`quit` and a wait", "SIGTERM at the same time")
+        worker.write(wire.quit_done(quit.id))
     worker.end(0)
     context.expect_closed()
 
@@ -29,9 +30,10 @@ def passes_on_the_terminals_that_come_after_quit(context: CaseContext) -> None:
     worker = context.start()
     id = context.request("a").id
     worker.write(wire.token(id, "so far"))
-    context.driver.instruct(do="close")
-    quit = worker.expect("quit")
-    worker.write(wire.token(id, "."), wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
+    with context.before_the_next_step():
+        context.driver.instruct(do="close")
+        quit = worker.expect("quit")
+        worker.write(wire.token(id, "."), wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
     worker.end(0)
     context.driver.expect_done("a", text="so far.", finish_reason="cancelled")
     context.expect_closed()
@@ -42,10 +44,11 @@ def reads_both_pipes_while_closing(context: CaseContext) -> None:
     """Read stdout and stderr until a worker with much to write has exited."""
     worker = context.start()
     id = context.request("a").id
-    context.driver.instruct(do="close")
-    quit = worker.expect("quit")
-    worker.flood_stderr()
-    worker.write(*[wire.token(id, "x" * 1000)] * 500, wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
+    with context.before_the_next_step():
+        context.driver.instruct(do="close")
+        quit = worker.expect("quit")
+        worker.flood_stderr()
+        worker.write(*[wire.token(id, "x" * 1000)] * 500, wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
     worker.end(0)
     context.driver.expect_done("a", text="x" * 500_000, finish_reason="cancelled")
     context.expect_closed()
@@ -63,7 +66,7 @@ def closes_stdin_after_quit(context: CaseContext) -> None:
 def sends_sigterm_after_the_end_of_stdin(context: CaseContext) -> None:
     """Send SIGTERM to a worker that ignores the end of its stdin."""
     worker = _ignoring_quit(context)
-    worker.expect_sigterm()
+    _expect_sigterm(context)
     worker.end(0)
     context.expect_closed()
 
@@ -74,7 +77,7 @@ def sends_sigkill_last(context: CaseContext) -> None:
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker = _ignoring_quit(context, worker)
-    worker.expect_sigterm()
+    _expect_sigterm(context)
     worker.expect_killed()
     context.driver.expect_failed("a", "worker_lost", text="so far")
     context.expect_closed()
@@ -96,8 +99,9 @@ def loses_requests_when_the_worker_dies_while_closing(context: CaseContext, stat
     """Report requests without a terminal as lost, even after an exit with code 0."""
     worker = context.start()
     context.request("a")
-    context.driver.instruct(do="close")
-    worker.expect("quit")
+    with context.before_the_next_step():
+        context.driver.instruct(do="close")
+        worker.expect("quit")
     worker.end(status)
     context.driver.expect_failed("a", "worker_lost")
     context.expect_closed()
@@ -115,9 +119,16 @@ def _ignoring_quit(context: CaseContext, worker: PlayedWorker | None = None) -> 
     """Return a worker that the host is closing, and that ignores `quit` and the end of stdin, which must come alone."""
     worker = worker or context.start()
     worker.block_sigterm()
-    context.driver.instruct(do="close")
-    worker.expect("quit")
-    worker.expect_end_of_input()
-    if worker.sigterm_arrived():
-        raise CaseFailure("the end of stdin and a wait", "SIGTERM at the same time")
+    with context.before_the_next_step():
+        context.driver.instruct(do="close")
+        worker.expect("quit")
+        worker.expect_end_of_input()
+        if worker.sigterm_arrived():
+            raise CaseFailure("the end of stdin and a wait", "SIGTERM at the same time")
     return worker
+
+
+def _expect_sigterm(context: CaseContext) -> None:
+    """Wait for SIGTERM, which the worker must see before SIGKILL."""
+    with context.before_the_next_step():
+        context.worker.expect_sigterm()
