@@ -41,13 +41,14 @@ def test_a_conversation_about_an_image_goes_on_from_what_is_cached(tmp_path: Pat
 
 def test_a_cancelled_request_with_an_image_does_not_affect_others(tmp_path: Path) -> None:
     question = user("What is on ", SHOWN, "?")
+    long = {"max_tokens": 1_000_000}  # it must not end by itself
     with WorkerProcess() as worker:
-        worker.load(write_vision_model(tmp_path / "model"))
+        worker.load(write_vision_model(tmp_path / "model", max_position_embeddings=2_000_000))
         worker.call(chat("alone", question))
-        worker.send(chat("endless", user(SHOWN, "Go on.")) | {"max_tokens": 3500, "n": 2})
+        worker.send(chat("endless", user(SHOWN, "Go on.")) | long | {"n": 2})
         worker.first_token("endless")
         worker.send(
-            chat("at once", user("Never ", SHOWN)),
+            chat("at once", user("Never ", SHOWN)) | long,
             {"id": "1", "cmd": "cancel", "target": "at once"},
             chat("beside", question) | {"cache": "off", "logprobs": True},
         )
