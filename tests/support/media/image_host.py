@@ -20,6 +20,8 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # the end of the server waits for them, so that none closes a socket during a later test
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a client that hangs up, which some tests do on purpose."""
 
