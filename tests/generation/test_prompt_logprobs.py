@@ -11,6 +11,7 @@ from lmwire_protocol import Generate, RequestError, limits
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.generation.prefill import prompt_scoring
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.process.worker_process import WorkerProcess
@@ -62,6 +63,7 @@ def test_they_are_those_of_mlx_lm(
 
 def test_no_chunk_has_more_logits_than_the_limit(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)  # a busy machine would have shorter chunks
     plain = prompt_scoring.score_tokens
     monkeypatch.setattr(prompt_scoring, "MAX_LOGITS_BYTES", 4 * 512 * 7)
     monkeypatch.setattr(

@@ -5,9 +5,16 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import rows
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from support.runners.generation_runners import Driver, RunnerOf
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(100)]
+
+
+@pytest.fixture(autouse=True)
+def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prompt is one chunk, however busy this machine is."""
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
 
 
 def spare_bytes_after_a_chunk(runner_of: RunnerOf) -> int:

@@ -6,6 +6,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Driver, RunnerOf, ask_alone
 
@@ -27,6 +28,12 @@ class Passes:
             return inner(network, *args, **options)
 
         monkeypatch.setattr(type(network), "__call__", counted)
+
+
+@pytest.fixture(autouse=True)
+def whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All prompts are processed in one step, however busy this machine is."""
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
 
 
 @pytest.fixture
