@@ -107,6 +107,6 @@ def test_an_unknown_model_is_not_found(tiny_server: Server) -> None:
 
 
 def test_a_body_that_is_not_json_is_refused(scripted_server: Server) -> None:
-    response = httpx2.post(f"{scripted_server.url}/v1/messages", content=b"{")
+    response = httpx2.post(f"{scripted_server.url}/v1/messages", content=b"{", timeout=SECONDS)
     assert response.status_code == 400
     assert "is not JSON" in response.json()["error"]["message"]

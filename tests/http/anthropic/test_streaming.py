@@ -10,6 +10,7 @@ import pytest
 
 from support.http.anthropic_http import MODEL, WEATHER, async_client, client, user
 from support.http.http_server import Server
+from support.process.worker_process import SECONDS
 
 TINY = "builtin:tiny"
 
@@ -117,7 +118,7 @@ def test_what_breaks_amid_a_stream_is_an_event_of_it(scripted_server: Server) ->
     with pytest.raises(anthropic.APIStatusError, match="api_error"):
         events(scripted_server, "breaks later")
     body = {"model": MODEL, "max_tokens": 9, "stream": True, "messages": [user("breaks later")]}
-    response = httpx2.post(f"{scripted_server.url}/v1/messages", json=body)
+    response = httpx2.post(f"{scripted_server.url}/v1/messages", json=body, timeout=SECONDS)
     assert response.status_code == 200
     name, data = response.text.rstrip().split("\n\n")[-1].split("\n")
     error = json.loads(data.removeprefix("data: "))
@@ -125,8 +126,10 @@ def test_what_breaks_amid_a_stream_is_an_event_of_it(scripted_server: Server) ->
 
 
 def test_a_client_that_leaves_its_stream_ends_the_work(scripted_server: Server) -> None:
-    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled")
+    events(scripted_server, "hello")  # so that the worker runs, and reports its metrics
+    scripted_server.wait_for("lmwire_worker_requests_active", 0, model=MODEL)  # also of what an earlier test has left
+    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled", model=MODEL)
     waiting: Any = {"model": MODEL, "max_tokens": 9, "messages": [user("wait")]}
     with client(scripted_server).messages.stream(**waiting) as stream:
         assert next(iter(stream.text_stream)) == "I"
-    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")
+    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled", model=MODEL)

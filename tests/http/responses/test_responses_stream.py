@@ -130,10 +130,12 @@ def test_a_stream_that_broke_counts_as_failed(client: OpenAI, scripted_server: S
 
 
 def test_a_client_that_leaves_its_stream_ends_the_work(client: OpenAI, scripted_server: Server) -> None:
-    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled")
+    events(client, "hello")  # so that the worker runs, and reports its metrics
+    scripted_server.wait_for("lmwire_worker_requests_active", 0, model="mock")  # also of what an earlier test has left
+    before = scripted_server.figure("lmwire_worker_requests_total", outcome="cancelled", model="mock")
     with client.responses.create(model="mock", input="wait", stream=True) as stream:
         next(event for event in stream if event.type == "response.output_text.delta")
-    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled")
+    scripted_server.wait_for("lmwire_worker_requests_total", before + 1, outcome="cancelled", model="mock")
 
 
 def test_what_is_refused_is_refused_before_the_stream(client: OpenAI) -> None:

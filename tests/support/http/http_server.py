@@ -35,16 +35,17 @@ class Server:
     def figure(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels.
 
-        A worker's own metric needs a sample: a worker that does not answer the server in time has none for a moment.
+        A worker's own metric needs such a sample: a worker that does not answer the server in time has none for a moment.
+        On a server with workers of several models, name the model: a sum without one that does not answer is too small.
         """
         samples: list[Sample] = []
 
         def read() -> bool:
-            samples[:] = self._samples(name)
+            samples[:] = [sample for sample in self._samples(name) if labels.items() <= sample.labels.items()]
             return bool(samples) or not name.startswith(("lmwire_worker_", "lmwire_prompt_cache_"))
 
-        wait_until(read, f"{name} has no sample")
-        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+        wait_until(read, f"{name} {labels} has no sample")
+        return sum(sample.value for sample in samples)
 
     def wait_for(self, name: str, value: float, **labels: str) -> None:
         """Wait until that sum is the value."""
