@@ -84,6 +84,7 @@ class ManagedModel:
                 partial(self._load, load, show_progress),
                 partial(self._affinity.forget, number),
                 step_limit_s,
+                clock,
             )
             for number in range(replicas)
         ]

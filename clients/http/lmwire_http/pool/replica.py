@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Final
 
-from lmwire import AsyncSupervisor, AsyncWorker, StartFailed, WorkerHung, WorkerLost
+from lmwire import AsyncSupervisor, AsyncWorker, CircuitBreaker, StartFailed, WorkerHung, WorkerLost
 from lmwire_protocol import events
 
 from .status import ReplicaStatus
@@ -26,6 +25,7 @@ class Replica:
         load: Loads the model into a worker.
         on_cache_lost: Called when a new worker, with an empty cache, has loaded the model.
         step_limit_s: End a worker after this time without progress, in seconds; never if 0.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -35,13 +35,20 @@ class Replica:
         load: Callable[[AsyncWorker], Awaitable[events.ModelDone]],
         on_cache_lost: Callable[[], None],
         step_limit_s: float,
+        clock: Callable[[], float],
     ) -> None:
         self.in_flight = 0
         """Number of requests on the worker."""
         self.restarts = 0
         """Number of workers that replaced a dead one."""
         self._name, self._load, self._on_cache_lost = name, load, on_cache_lost
-        self._supervisor = AsyncSupervisor(self._set_up, make=make, step_limit=step_limit_s or None)
+        self._clock = clock
+        self._supervisor = AsyncSupervisor(
+            self._set_up,
+            make=make,
+            circuit_breaker=CircuitBreaker(clock=clock),
+            step_limit=step_limit_s or None,
+        )
         self._worker: AsyncWorker | None = None
         self._loaded: events.ModelDone | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -88,7 +95,7 @@ class Replica:
 
     def revive(self) -> None:
         """Start a worker in the background, unless one runs or a load has failed a moment ago."""
-        if not self.worker and monotonic() >= self._retry_at:
+        if not self.worker and self._clock() >= self._retry_at:
             self.start()
 
     @contextmanager
@@ -146,5 +153,5 @@ class Replica:
         if isinstance(error, StartFailed | WorkerLost):
             self._count_death(error)
         else:
-            self._retry_at = monotonic() + _LOAD_RETRY_S
+            self._retry_at = self._clock() + _LOAD_RETRY_S
             _log.warning("%s is not loaded: %s", self._name, error)
