@@ -1,11 +1,12 @@
 """Clients are served in turn: one that sends much does not make another wait for all of it."""
 
 import asyncio
+import os
 import re
-import select
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ MANY = 16
 REQUESTS = 63
 GREEDY, MODEST = "greedy-key", "modest-key"
 WAITING = "lmwire_model_requests_waiting"
+IN_FLIGHT = "lmwire_worker_requests_in_flight"
 HELD = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
 
 
@@ -164,21 +166,28 @@ def test_a_client_is_a_key_of_several_an_address_or_a_connection(one: Any, anoth
     assert (identify_client(*one) == identify_client(*another)) is same
 
 
-def waiting(server: Server, key: str | None = None) -> int:
-    """Requests that wait, as /metrics has it."""
+def users(server: Server, key: str | None) -> int:
+    """Requests for the model, in the queue and on the worker, as /metrics has them."""
     text = asked(server.url, "GET", "/metrics", **authorized(key)).body.decode()
-    found = re.search(rf"^{WAITING}{{.*}} (\S+)$", text, re.MULTILINE)
-    assert found
-    return int(float(found[1]))
+    return int(
+        sum(float(found[2]) for found in re.finditer(rf"^({WAITING}|{IN_FLIGHT}){{.*}} (\S+)$", text, re.MULTILINE))
+    )
 
 
 def authorized(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
-def answered(clients: Sequence[RawClient]) -> int:
-    """To how many of them the server has written something."""
-    return len(select.select([client.socket for client in clients], [], [], 0)[0])
+@contextmanager
+def stopped_worker(server: Server) -> Generator[None]:
+    """Stop the worker while the block runs: no answer ends meanwhile."""
+    found = re.search(r"worker (\d+) has loaded", server.wait_for_line("has loaded"))
+    assert found
+    os.kill(int(found[1]), SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(int(found[1]), SIGCONT)
 
 
 @pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])
@@ -194,17 +203,22 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
     options = [word for key in keys if key for word in ("--api-key", key)]
     with served(model, *worker, *options) as server, ExitStack() as clients:
 
-        def ask(key: str | None, n: int, max_tokens: int = tokens) -> RawClient:
+        def ask(key: str | None, id: str, n: int) -> RawClient:
             client = clients.enter_context(RawClient(server.url))
-            client.ask("POST", CHAT, chat_body("hello", model=model, max_tokens=max_tokens, n=n), **authorized(key))
+            body = chat_body("hello", model=model, max_tokens=tokens, n=n)
+            client.ask("POST", CHAT, body, x_request_id=id, **authorized(key))
             return client
 
-        assert ask(greedy_key, 1).answer().status == 200
-        greedy = [ask(greedy_key, MANY) for _ in range(REQUESTS)]
-        most = REQUESTS - 3 * ROWS // MANY
-        wait_until(lambda: waiting(server, greedy_key) >= most, "they do not wait")
-        assert ask(modest_key, 1).answer().status == 200
-        before = answered(greedy)
+        assert ask(greedy_key, "first", 1).answer().status == 200
+        with stopped_worker(server):
+            for number in range(REQUESTS):
+                ask(greedy_key, f"greedy-{number}", MANY)
+            wait_until(lambda: users(server, greedy_key) == REQUESTS, "they do not come")
+            modest = ask(modest_key, "modest", 1)
+            wait_until(lambda: users(server, greedy_key) == REQUESTS + 1, "it does not come")
+        assert modest.answer().status == 200
+        end = server.log.index(server.wait_for_line("request_id=modest"))
+        before = sum("request_id=greedy" in line for line in server.log[:end])
         assert before <= 4 * ROWS // MANY, f"{before} of {REQUESTS} were answered before"
 
 
@@ -214,7 +228,7 @@ def full_server() -> Iterator[Server]:
     with served("mock", "--worker", HELD) as server, ExitStack() as clients:
         for _ in range(OUTSTANDING):
             clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
-        server.wait_for("lmwire_worker_requests_in_flight", OUTSTANDING)
+        server.wait_for(IN_FLIGHT, OUTSTANDING)
         yield server
 
 
@@ -224,7 +238,7 @@ def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(fu
         client.chat("Hello")
         full_server.wait_for(WAITING, 1, model="mock")
     full_server.wait_for(WAITING, 0, model="mock")
-    assert full_server.figure("lmwire_worker_requests_in_flight") == OUTSTANDING
+    assert full_server.figure(IN_FLIGHT) == OUTSTANDING
     assert full_server.figure("lmwire_worker_requests_total", outcome="cancelled") == before, "it never got there"
 
 

@@ -3,23 +3,21 @@
 import os
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGSTOP
 from typing import Any
 
-import pytest
-
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
-from support.process.process_waits import wait_gone, watch
-from support.process.stepped_worker import in_a_row
+from support.process.process_waits import is_there
+from support.process.stepped_worker import in_a_row, let_through
 
-STEP_LIMIT = "4"
-"""Seconds. A worker that is well answers in a thousandth of that."""
-PATIENT_LIMIT = "15"
-"""For a model that computes, which a busy machine may hold up."""
+STEP_LIMIT = "12"
+"""Seconds. A worker that is well answers in a thousandth of that, but a busy machine may hold it up."""
 PROBLEM = "the model's process hung and was ended, and this request with it; the next request starts a new one"
 STALLS = "--fault stall:after=1"
+WAITING = "lmwire_model_requests_waiting"
 
 DIALECTS: list[tuple[str, dict[str, Any], str]] = [
     (CHAT, chat_body("hello"), "server_error"),
@@ -40,40 +38,47 @@ def loaded(server: Server) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize(("path", "body", "kind"), DIALECTS, ids=[path for path, _, _ in DIALECTS])
-def test_requests_on_a_worker_that_hangs_end_with_an_error_and_the_next_gets_another_worker(
-    tmp_path: Path, path: str, body: dict[str, Any], kind: str
-) -> None:
-    command = shlex.join(in_a_row(tmp_path, STALLS, ""))
+def check_hang(folder: Path, path: str, body: dict[str, Any], kind: str) -> None:
+    """Check what becomes of a stream and of another request, both on a worker that hangs, and of the next request."""
+    command = shlex.join(in_a_row(folder, f"gate {STALLS}", ""))
     with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
         with RawClient(server.url) as streaming, RawClient(server.url) as waiting:
             streaming.ask("POST", path, body | {"stream": True})
-            streaming.read_until(b"\r\n\r\n")
-            process = watch(loaded(server))
+            server.wait_for(WAITING, 1)
             waiting.ask("POST", path, body)
-            assert PROBLEM in streaming.read_until(PROBLEM.encode()).decode()
+            server.wait_for(WAITING, 2)
+            let_through(folder, 0)
+            assert b" 200 OK" in streaming.read_until(b"\r\n\r\n")
+            streaming.read_until(PROBLEM.encode())
             whole = waiting.answer()
         assert (whole.status, whole.json["error"]["type"], whole.json["error"]["message"]) == (503, kind, PROBLEM)
         assert whole.headers["retry-after"] == "1"
         assert asked(server.url, "POST", path, body).status == 200
-        wait_gone(process)
+        wait_until(lambda: not is_there(loaded(server)), "the worker is still there")
         assert server.figure("lmwire_worker_hangs_total", model="mock", replica="0") == 1
         assert server.figure("lmwire_worker_restarts_total", model="mock", replica="0") == 1
-        assert server.wait_for_line("made no progress for 4 s while requests waited for it, and was ended")
+        assert server.wait_for_line("made no progress for 12 s while requests waited for it, and was ended")
+
+
+def test_requests_on_a_worker_that_hangs_end_with_an_error_and_the_next_gets_another_worker(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    checks = [pool.submit(check_hang, tmp_path / str(number), *each) for number, each in enumerate(DIALECTS)]
+    for check in checks:
+        check.result()
 
 
 def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model() -> None:
-    with served("builtin:tiny", "--step-limit", PATIENT_LIMIT) as server:
-        with RawClient(server.url) as client:
-            client.chat("Count to a thousand.", model="builtin:tiny", stream=True, max_tokens=1900, logit_bias={})
-            client.read_until(b"data: ")
-            process = watch(stopped := loaded(server))
-            os.kill(stopped, SIGSTOP)
-            client.read_until(PROBLEM.encode())
-        assert server.wait_for_line("did not answer for 15 s")
-        answer = asked(server.url, "POST", CHAT, chat_body("Who are you?", model="builtin:tiny", max_tokens=3))
-        assert answer.status == 200
-        wait_gone(process)
+    short = chat_body("Who are you?", model="builtin:tiny", max_tokens=3)
+    with served("builtin:tiny", "--step-limit", STEP_LIMIT) as server:
+        assert asked(server.url, "POST", CHAT, short).status == 200
+        stopped = loaded(server)
+        os.kill(stopped, SIGSTOP)
+        answer = asked(server.url, "POST", CHAT, short)
+        assert (answer.status, answer.json["error"]["message"]) == (503, PROBLEM)
+        assert server.wait_for_line("did not answer for 12 s")
+        assert asked(server.url, "POST", CHAT, short).status == 200
+        wait_until(lambda: not is_there(stopped), "the worker is still there")
         assert server.figure("lmwire_worker_hangs_total") == 1
 
 
@@ -91,7 +96,7 @@ def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
 
 
 def test_a_load_may_take_long_while_it_reports_progress() -> None:
-    with served("--worker", f"{MOCK} --fault slow-load:seconds=6", "--step-limit", STEP_LIMIT) as server:
+    with served("--worker", f"{MOCK} --fault slow-load:seconds=15", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200
         assert server.figure("lmwire_worker_deaths_total") == 0
 

@@ -1,6 +1,5 @@
 """Shutdown of the server: requests finish, clients receive a response, workers exit, and the exit code is right."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from support.http.http_server import MOCK, Server, served, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, request
+from support.process.process_waits import is_there
 from support.process.worker_process import SECONDS
 
 SCRIPT = Path(__file__).parents[1] / "held_answers.json"
@@ -25,14 +25,6 @@ def ended(server: Server, signal: Signals = SIGTERM) -> int:
 def children(pid: int) -> list[int]:
     shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     return [int(child) for child, parent in map(str.split, shown.splitlines()) if int(parent) == pid]
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("signal", [SIGTERM, SIGINT])

@@ -31,6 +31,15 @@ def wait_gone(watched: Any) -> None:
     assert gone, "the worker is still there"
 
 
+def is_there(pid: int) -> bool:
+    """Return whether a process exists. One that has exited does, until its parent has waited for it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def wait_for_pause(worker: WorkerProcess) -> None:
     """Wait until a worker has nothing left to do."""
     wait_until_still(worker.process.pid)
