@@ -15,6 +15,7 @@ from lmwire_http.pool import pool as pool_module
 from lmwire_http.settings import Settings
 from lmwire_worker.models.memory_budget import default_budget
 from support.http.http_pool import MOCK, asked, awaited, pooled
+from support.process.worker_process import SECONDS
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 
@@ -135,6 +136,7 @@ async def test_a_worker_starts_when_the_memory_of_an_unloaded_model_is_free_agai
     listing: Listing, starts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_gauge, "_POLL_S", 0.01)
+    monkeypatch.setattr(device_gauge, "_RELEASE_S", SECONDS)
     seen: list[tuple[int, int]] = []
     free = replaying(PLENTY, 1_000_000, 1_000_000, 15_000_000, PLENTY)
 

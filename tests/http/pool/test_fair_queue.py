@@ -1,12 +1,10 @@
 """Clients are served in turn: one that sends much does not make another wait for all of it."""
 
 import asyncio
-import os
 import re
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ import pytest
 from lmwire_http.http.client_identity import identify_client
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from support.http.http_pool import awaited, until
-from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.http_server import MOCK, Server, served, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
@@ -176,18 +174,6 @@ def users(server: Server, key: str | None) -> int:
 
 def authorized(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
-
-
-@contextmanager
-def stopped_worker(server: Server) -> Generator[None]:
-    """Stop the worker while the block runs: no answer ends meanwhile."""
-    found = re.search(r"worker (\d+) has loaded", server.wait_for_line("has loaded"))
-    assert found
-    os.kill(int(found[1]), SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(int(found[1]), SIGCONT)
 
 
 @pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])

@@ -1,14 +1,13 @@
 """A worker that hangs: it is ended, its requests end with an error, and the next one is served by another."""
 
 import os
-import re
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGSTOP
 from typing import Any
 
-from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.http_server import MOCK, served, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 from support.process.process_waits import is_there
 from support.process.stepped_worker import in_a_row, let_through
@@ -31,13 +30,6 @@ DIALECTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def loaded(server: Server) -> int:
-    """The process of the first worker that has loaded a model."""
-    found = re.search(r"worker (\d+) has loaded", server.wait_for_line("has loaded"))
-    assert found
-    return int(found[1])
-
-
 def check_hang(folder: Path, path: str, body: dict[str, Any], kind: str) -> None:
     """Check what becomes of a stream and of another request, both on a worker that hangs, and of the next request."""
     command = shlex.join(in_a_row(folder, f"gate {STALLS}", ""))
@@ -54,7 +46,7 @@ def check_hang(folder: Path, path: str, body: dict[str, Any], kind: str) -> None
         assert (whole.status, whole.json["error"]["type"], whole.json["error"]["message"]) == (503, kind, PROBLEM)
         assert whole.headers["retry-after"] == "1"
         assert asked(server.url, "POST", path, body).status == 200
-        wait_until(lambda: not is_there(loaded(server)), "the worker is still there")
+        wait_until(lambda: not is_there(server.worker_process()), "the worker is still there")
         assert server.figure("lmwire_worker_hangs_total", model="mock", replica="0") == 1
         assert server.figure("lmwire_worker_restarts_total", model="mock", replica="0") == 1
         assert server.wait_for_line("made no progress for 12 s while requests waited for it, and was ended")
@@ -72,7 +64,7 @@ def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model(
     short = chat_body("Who are you?", model="builtin:tiny", max_tokens=3)
     with served("builtin:tiny", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, short).status == 200
-        stopped = loaded(server)
+        stopped = server.worker_process()
         os.kill(stopped, SIGSTOP)
         answer = asked(server.url, "POST", CHAT, short)
         assert (answer.status, answer.json["error"]["message"]) == (503, PROBLEM)

@@ -66,7 +66,7 @@ def test_a_dead_worker_of_a_preloaded_model_is_reported_and_replaced_without_a_r
         with RawClient(server.url) as client:
             client.chat("hello")
             client.answer()
-        server.wait_for("lmwire_worker_up", 0)
+        server.wait_for("lmwire_worker_deaths_total", 1)
         assert ready(server) == (503, "mock: its worker has died, and another is being started")
         wait_until(lambda: ready(server) == (200, None), "it is not ready again")
 
@@ -75,7 +75,7 @@ def test_a_busy_worker_is_ready() -> None:
     with served("mock", "--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("wait", stream=True)
         server.wait_for("lmwire_worker_requests_active", 1)
-        assert ready(server) == (200, None)
+        wait_until(lambda: ready(server) == (200, None), "it is not ready")
 
 
 def ping(age_ms: float | None) -> PingDone:

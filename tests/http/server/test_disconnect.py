@@ -68,7 +68,7 @@ def test_a_disconnect_amid_an_answer_without_a_stream_cancels_the_request(
 
 @pytest.mark.usefixtures("cancelled")
 def test_a_disconnect_during_fast_tokens_cancels_the_request(client: RawClient) -> None:
-    client.chat("pour", stream=True)
+    client.chat("pour", stream=True, n=16)  # too many tokens for the worker to end by itself meanwhile
     client.read_until(b"water")
     client.close()
 
@@ -110,6 +110,7 @@ def test_a_disconnect_amid_a_body_ends_the_request(gated_server: Server, client:
 
 
 def test_a_disconnect_is_counted_in_the_metrics(gated_server: Server, client: RawClient) -> None:
+    gated_server.wait_for("lmwire_http_requests_in_flight", 1)  # that of /metrics: those of earlier tests have ended
     before = gated_server.figure(ANSWERED, path=CHAT, status="499", model="mock")
     client.chat("say one and wait", stream=True)
     client.read_until(b"One")

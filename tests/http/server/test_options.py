@@ -10,7 +10,7 @@ import pytest
 
 from lmwire_worker.models.resolve import BUILTIN
 from random_model import write_model
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, stopped_worker
 from support.http.ports import unused_port
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
@@ -192,11 +192,14 @@ def test_the_host_is_the_given_one() -> None:
 def test_a_request_waits_for_memory_no_longer_than_the_given_time(tmp_path: Path) -> None:
     twin = shutil.copytree(BUILTIN / "tiny", tmp_path / "twin")
     with served(TINY, str(twin), "--memory", "24M", "--memory-wait", "0.2") as server, RawClient(server.url) as client:
-        client.chat("Count to one thousand", model=TINY, stream=True, max_tokens=1900, ignore_eos=True)
-        client.read_until(b"data: ")
-        refused = ask(server, model=str(twin))  # with more time it would load when the stream has ended
+        assert ask(server, max_tokens=1).status == 200
+        with stopped_worker(server):  # with more time the twin would load when the answer has ended
+            client.chat("Who are you?", model=TINY)
+            server.wait_for("lmwire_worker_requests_in_flight", 1)
+            refused = ask(server, model=str(twin))
         assert refused.status == 503, refused.body
         assert refused.json["error"]["code"] == "no_room"
+        assert client.answer().status == 200
 
 
 def test_a_model_is_downloaded_for_a_request_if_that_is_allowed(

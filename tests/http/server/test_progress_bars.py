@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
 from random_model import write_model
-from support.http.http_server import MOCK
+from support.http.http_server import MOCK, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 from support.models.fake_hub import Hub, running
 from support.process.lmwire_command import Terminal
@@ -42,8 +41,7 @@ def test_a_download_has_a_bar_and_the_log_goes_on_above_it(hub: Hub, tmp_path: P
         assert re.search(r"[\r\n]\d{4}-\d\d-\d\dT\S+ info .*path=/health.*\n", shown), shown
         hub.go_on.set()
         shown += terminal.read_until(f"has loaded {hub.name}")
-        with urlopen(f"{url}/ready", timeout=SECONDS):
-            pass
+        wait_until(lambda: asked(url, "GET", "/ready").status == 200, "it is not ready")
         terminal.type("\x03")
         shown += terminal.read_until("the server stops")
         assert terminal.wait() == 0

@@ -1,14 +1,15 @@
 """A real server for a test: `python -m lmwire_http` in a process of its own, on a port that was free."""
 
+import os
 import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGCONT, SIGSTOP, SIGTERM
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -35,7 +36,7 @@ class Server:
     def figure(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels.
 
-        A worker's own metric needs such a sample: a worker that does not answer the server in time has none for a moment.
+        A worker's own metric needs such a sample: a worker that does not answer in time has none for a moment.
         On a server with workers of several models, name the model: a sum without one that does not answer is too small.
         """
         samples: list[Sample] = []
@@ -50,6 +51,12 @@ class Server:
     def wait_for(self, name: str, value: float, **labels: str) -> None:
         """Wait until that sum is the value."""
         wait_until(lambda: self.figure(name, **labels) == value, f"{name} {labels} never came to {value}")
+
+    def worker_process(self) -> int:
+        """The process of the first worker that has loaded a model, once it has."""
+        found = re.search(r"worker (\d+) has loaded", self.wait_for_line("has loaded"))
+        assert found
+        return int(found[1])
 
     def _samples(self, name: str) -> list[Sample]:
         with urlopen(f"{self.url}/metrics", timeout=SECONDS) as response:
@@ -74,6 +81,18 @@ def wait_until(condition: Callable[[], bool], problem: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, problem
         time.sleep(0.005)
+
+
+@contextmanager
+def stopped_worker(server: Server) -> Iterator[None]:
+    """Stop the server's worker while the block runs, after it has loaded its model: no answer ends meanwhile."""
+    process = server.worker_process()
+    os.kill(process, SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(process, SIGCONT)
 
 
 @contextmanager
