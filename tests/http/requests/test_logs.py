@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from lmwire_http.http.replies import Reply
+from lmwire_http.telemetry.bounded_join import join_within
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
 from lmwire_http.telemetry.stderr_writer import StderrWriter
 from support.http.asgi_exchange import exchanged
@@ -190,6 +192,25 @@ def test_a_reader_of_the_log_that_stops_delays_no_request(monkeypatch: pytest.Mo
                 os.close(descriptor)
     assert read.count(b"x" * 1000) < 1000
     assert b"lines of the log were dropped before this one" in read
+
+
+def test_a_pause_of_the_server_takes_only_a_step_of_the_time_for_the_last_lines() -> None:
+    """A process that stands still wakes with all waits at their end, while its threads have got nothing done."""
+
+    class SlowThread(Thread):
+        def __init__(self) -> None:
+            super().__init__()
+            self.waits: list[float] = []
+
+        def join(self, timeout: float | None = None) -> None:
+            self.waits.append(timeout or 0)
+
+        def is_alive(self) -> bool:
+            return len(self.waits) < 3
+
+    join_within(thread := SlowThread(), 2)
+    assert len(thread.waits) == 3
+    assert sum(thread.waits) < 2
 
 
 def test_the_servers_options_are_not_in_the_log(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Final, Protocol, TextIO, TypeAlias, cast
 
 from lmwire_protocol.events import Progress
 
+from .bounded_join import join_within
+
 _MAX_WAITING: Final = 10_000
 """Lines and changes of progress that wait for stderr. Further ones are dropped."""
 _FLUSH_S: Final = 2.0
@@ -68,7 +70,7 @@ class StderrWriter(AbstractContextManager["StderrWriter"]):
 
     def __exit__(self, *_: object) -> None:
         self._waiting.put(None)
-        self._thread.join(_FLUSH_S)
+        join_within(self._thread, _FLUSH_S)
 
     @property
     def is_full(self) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from lmwire_protocol import __version__
 from lmwire_protocol.extras import not_installed
 
+from .bounded_join import join_within
 from .logs import redact
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Tracer:
         # The provider's own limit is 30 s, and cannot be changed.
         closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         closing.start()
-        closing.join(FLUSH_S)
+        join_within(closing, FLUSH_S)
 
     def _attributes(self, request: FinishedRequest) -> dict[str, _Value]:
         attributes: dict[str, _Value | None] = {
