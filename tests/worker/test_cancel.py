@@ -79,7 +79,7 @@ def test_a_cancel_of_a_load(worker: WorkerProcess) -> None:
 
 
 def test_a_cancel_amid_a_prefill(worker: WorkerProcess) -> None:
-    worker.load("mock:step_ms=1")
+    worker.load("mock:step_ms=100")  # a prefill of a thousand steps
     worker.send({"id": "g", "cmd": "generate", "prompt": "w " * 500_000})
     worker.wait_for(lambda event: event["event"] == "progress" and event["stage"] == "prefill")
     worker.send({"id": "c", "cmd": "cancel", "target": "g"})
@@ -107,6 +107,7 @@ def test_a_cancel_of_a_finished_unknown_or_uncancellable_request(worker: WorkerP
     assert worker.call({"id": "c2", "cmd": "cancel", "target": "never seen"})["matched"] == 0
     assert worker.call({"id": "c3", "cmd": "cancel", "target": "c3"})["matched"] == 0
     assert worker.call({"id": "c4", "cmd": "cancel", "all": True})["matched"] == 0
+    worker.load("mock:step_ms=1", id="slower")
     worker.send({"id": "g", **ENDLESS}, {"id": "q", "cmd": "quit", "drain": True})
     assert worker.call({"id": "c5", "cmd": "cancel", "target": "q"})["matched"] == 0
     assert worker.call({"id": "c6", "cmd": "cancel", "all": True})["matched"] == 1

@@ -13,6 +13,9 @@ from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
 from support.process.worker_process import Event, WorkerProcess
 
+HOURS_S = 2400
+"""Length of a recording that takes many seconds, in seconds."""
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -97,14 +100,16 @@ def test_a_transcript_comes_with_progress_and_ends_with_the_length(
 
 
 def test_a_cancel_takes_effect_within_a_window_and_keeps_the_segments(
-    worker: WorkerProcess, load: Callable[[str], Event]
+    worker: WorkerProcess, folders: dict[str, Path], load: Callable[[str], Event]
 ) -> None:
     load("speech")
-    worker.send({"id": "hours", "cmd": "transcribe", "audio": audio(600)})
+    hours = folders["text"].parent / "hours.wav"
+    hours.write_bytes(recording(HOURS_S, rate=8000))
+    worker.send({"id": "hours", "cmd": "transcribe", "audio": {"path": str(hours)}})
     worker.wait_for(lambda event: event.get("id") == "hours" and event["event"] == "segment")
     worker.call({"id": "cancel hours", "cmd": "cancel", "target": "hours"})
     done = worker.terminal("hours")
-    assert (done["event"], done["finish_reason"], done["duration_s"]) == ("done", "cancelled", 600)
+    assert (done["event"], done["finish_reason"], done["duration_s"]) == ("done", "cancelled", HOURS_S)
 
 
 def test_a_transcription_ends_with_its_time(worker: WorkerProcess, load: Callable[[str], Event]) -> None:

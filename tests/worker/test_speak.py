@@ -24,7 +24,8 @@ def worker(root: Path) -> Iterator[WorkerProcess]:
 
 
 def speak(id: str, **fields: object) -> Event:
-    return {"id": id, "cmd": "speak", "text": "Hello there.", **fields}
+    """A speech of several parts, since the longest part takes only seconds."""
+    return {"id": id, "cmd": "speak", "text": "Hello there. " * 120, **fields}
 
 
 def seconds_of(worker: WorkerProcess, id: str) -> float:
