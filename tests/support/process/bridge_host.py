@@ -1,6 +1,7 @@
 """A worker in a bridge session, read line by line."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -49,7 +50,10 @@ class Bridge:
         """The next line, which a worker that does not write it must not keep the tests waiting for."""
         limit = threading.Timer(SECONDS, self.process.kill)
         limit.start()
-        line = self._stdout.readline()
+        line = b""
+        # A buffer would take a part of what `rest` returns.
+        while not line.endswith(b"\n") and (byte := os.read(self._stdout.fileno(), 1)):
+            line += byte
         limit.cancel()
         return json.loads(line)
 
