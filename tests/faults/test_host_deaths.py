@@ -50,7 +50,8 @@ def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) ->
     with Host(way, "--mock") as host:
         path = {"paused": "mock", "loading": "mock:step_ms=1,load_steps=200"}.get(state, "mock:step_ms=1")
         if state != "idle":
-            bring_to(host, state, path, words=3000 if state == "paused" else 100)
+            finite = 3000 if state == "paused" else 100
+            bring_to(host, state, path, words=finite if way == "closes stdin" else 1_000_000)
         host.go()
 
 

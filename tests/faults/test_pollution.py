@@ -60,6 +60,7 @@ def test_a_child_that_outlives_the_worker_holds_none_of_the_protocols_pipes() ->
         assert worker.events[-1] == {"event": "done", "id": "q"}
         with pytest.raises(BrokenPipeError):
             worker.send({"id": "p", "cmd": "ping"})
+        worker.wait_for_stderr(b"child ")
         child = int(worker.stderr.split(b"child ")[1].split()[0])
         os.kill(child, signal.SIGKILL)  # it was there until now
 

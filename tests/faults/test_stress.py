@@ -7,23 +7,26 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from random_model import write_model
+from support.http.http_server import wait_until
 from support.process.process_waits import GONE_SECONDS, wait_for_pause
 from support.process.worker_process import SECONDS, Event, WorkerProcess
 from support.protocol.universal_rules import check_session
 
-ENDLESS = {"cmd": "generate", "prompt": "a sea", "max_tokens": 4000}
+CONTEXT = 65_536
+ENDLESS = {"cmd": "generate", "prompt": "a sea", "max_tokens": CONTEXT - 100}
 ANSWER = {"cmd": "generate", "prompt": "a sea", "max_tokens": 60, "temperature": 1.0, "seed": 3}
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("models") / "qwen3", end_scale=0)
+    return write_model(tmp_path_factory.mktemp("models") / "qwen3", end_scale=0, max_position_embeddings=CONTEXT)
 
 
 @pytest.fixture
@@ -82,7 +85,8 @@ def test_two_quits_with_signals_in_between(path: str) -> None:
         worker.send(*commands)
         assert worker.terminal("p1")["state"] == "draining"
         worker.signal(signal.SIGTERM)
-        worker.send({"id": "q2", "cmd": "quit"}, {"id": "q1", "cmd": "ping"})
+        with suppress(BrokenPipeError):  # it has left already
+            worker.send({"id": "q2", "cmd": "quit"}, {"id": "q1", "cmd": "ping"})
         worker.signal(signal.SIGHUP)
         assert worker.process.wait(GONE_SECONDS) == 0
         worker.wait_end()
@@ -130,23 +134,28 @@ def test_thousands_of_ids_used_again_as_soon_as_they_are_free() -> None:
 
 
 def test_loading_and_unloading_again_and_again_leaves_nothing_behind(worker: WorkerProcess, model: Path) -> None:
-    texts, memory, descriptors = set(), [], []
+    texts, memory, descriptors = set(), [], 0
     for cycle in range(5):
         worker.load(model, id=f"l{cycle}")
         worker.send(*({"id": f"g{cycle}.{i}", **ANSWER} for i in range(3)), {"id": f"u{cycle}", "cmd": "unload"})
         assert worker.terminal(f"u{cycle}")["freed_bytes"] > 0
         texts |= {worker.text(f"g{cycle}.{i}") for i in range(3)}
         memory.append(worker.call({"id": f"s{cycle}", "cmd": "stats"})["memory"]["active_bytes"])
-        descriptors.append(open_descriptors(worker.process.pid))
+        descriptors = descriptors or open_descriptors(worker.process.pid)
     assert len(texts) == 1
     assert memory[-1] <= memory[0] < 1 << 20
-    assert descriptors[-1] == descriptors[0]
+    wait_for_descriptors(worker, descriptors)
 
 
 def open_descriptors(pid: int) -> int:
     """Return the number of open descriptors of a process; 0 if the system does not show it."""
     folder = Path(f"/proc/{pid}/fd")
     return len(os.listdir(folder)) if folder.exists() else 0
+
+
+def wait_for_descriptors(worker: WorkerProcess, most: int) -> None:
+    """Wait until a process has no more open descriptors. One may be open for a moment, for the memory's pressure."""
+    wait_until(lambda: open_descriptors(worker.process.pid) <= most, "some descriptors stay open")
 
 
 def test_a_hello_that_names_its_host_again_and_again_opens_nothing_more() -> None:
@@ -156,7 +165,7 @@ def test_a_hello_that_names_its_host_again_and_again_opens_nothing_more() -> Non
         before = open_descriptors(worker.process.pid)
         worker.send(*({"id": f"h{i}", **hello} for i in range(100)))
         assert worker.terminal("h99")["event"] == "done"
-        assert open_descriptors(worker.process.pid) == before
+        wait_for_descriptors(worker, before)
         assert worker.quit() == 0
 
 

@@ -19,7 +19,8 @@ def start_endless(worker: Worker) -> list[Stream]:
     worker.load("mock:step_ms=1", timeout=SECONDS)
     streams = [worker.generate("on and on", max_tokens=1_000_000, timeout=SECONDS) for _ in range(5)]
     for stream in streams:
-        assert next(iter(stream)).text == "on "
+        # The worker sends several tokens in one event while the host does not read.
+        assert next(iter(stream)).text.startswith("on ")
     return streams
 
 
