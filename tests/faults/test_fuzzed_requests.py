@@ -6,9 +6,11 @@ LMWIRE_FUZZ_SECONDS sets the duration, and LMWIRE_FUZZ_SEED repeats the requests
 import os
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 from support.media.fuzzing import fuzz_seconds
+from support.models.long_context import MAX_TOKENS, write_long_context
 from support.process.worker_process import Event, WorkerProcess
 
 KEYS = ("anyOf", "oneOf", "allOf", "items", "properties", "not", "if", "additionalProperties", "patternProperties")
@@ -97,18 +99,19 @@ class Inventor:
         ))  # fmt: skip
 
 
-def test_each_request_ends_once_and_a_stream_beside_goes_on() -> None:
+def test_each_request_ends_once_and_a_stream_beside_goes_on(tmp_path: Path) -> None:
     seed = int(os.environ.get("LMWIRE_FUZZ_SEED", time.time_ns() % 2**32))
     inventor = Inventor(seed)
     count = 0
     with WorkerProcess() as worker:
-        worker.load("builtin:tiny")
+        worker.load(write_long_context(tmp_path / "model"))
         ends_at = time.monotonic() + fuzz_seconds()
         while time.monotonic() < ends_at:
             count += 1
             request = inventor.request()
             stream, odd = f"stream {count}", f"odd {count}"
-            worker.send({"id": stream, "cmd": "generate", "prompt": "Once", "ignore_eos": True, "max_tokens": 2000})
+            endless = {"cmd": "generate", "prompt": "Once", "ignore_eos": True, "max_tokens": MAX_TOKENS}
+            worker.send({"id": stream, **endless})
             worker.first_token(stream)
             worker.send({"id": odd, **request})
             seen = len(worker.of(stream))

@@ -3,15 +3,16 @@
 Each ends with one clear error that is its own, and a stream beside it receives tokens meanwhile.
 """
 
-import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.http.http_server import wait_until
+from support.models.long_context import CONTEXT, MAX_TOKENS, write_long_context
 from support.models.random_embeddings import write_embedding_model
 from support.process.process_waits import child_processes, wait_gone, watch
 from support.process.worker_process import Event, WorkerProcess
@@ -37,13 +38,18 @@ class Beside:
         """
         worker = self.worker
         stream = self._begin()
-        hostile = f"hostile {self._stream}"
-        worker.send({"id": hostile, **command})
-        before = len(worker.of(stream))
-        worker.wait_for(lambda event: len(worker.of(stream)) >= before + HANDS_OVER)
+        hostile, accepted = f"hostile {self._stream}", f"accepted {self._stream}"
+        worker.send({"id": hostile, **command}, {"id": accepted, "cmd": "ping"})
+        start = worker.events.index(worker.terminal(accepted))
+
+        def received() -> list[int]:
+            """Return where the stream's events stand that came later."""
+            return [at for at, event in enumerate(worker.events) if event.get("id") == stream and at > start]
+
+        worker.wait_for(lambda event: len(received()) >= HANDS_OVER)
         ended = worker.terminal(hostile)
         if slow:
-            assert worker.events.index(worker.of(stream)[before + HANDS_OVER - 1]) < worker.events.index(ended)
+            assert received()[HANDS_OVER - 1] < worker.events.index(ended)
         worker.call({"id": f"stop {stream}", "cmd": "cancel", "target": stream})
         worker.terminal(stream)
         terminals = [event for event in worker.of(hostile) if event["event"] in ("done", "error")]
@@ -53,16 +59,21 @@ class Beside:
     def _begin(self) -> str:
         self._stream += 1
         stream = f"stream {self._stream}"
-        endless = {"cmd": "generate", "prompt": "Once", "ignore_eos": True, "max_tokens": 2000}
+        endless = {"cmd": "generate", "prompt": "Once", "ignore_eos": True, "max_tokens": MAX_TOKENS}
         self.worker.send({"id": stream, **endless})
         self.worker.first_token(stream)
         return stream
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_long_context(tmp_path_factory.mktemp("models") / "tiny")
+
+
 @pytest.fixture
-def beside() -> Iterator[Beside]:
+def beside(model: Path) -> Iterator[Beside]:
     with WorkerProcess() as worker:
-        worker.load("builtin:tiny")
+        worker.load(model)
         yield Beside(worker)
 
 
@@ -96,9 +107,9 @@ def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(beside: Beside
     assert "the prompt has at least" in error["error"]
 
 
-def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers() -> None:
+def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers(model: Path) -> None:
     with WorkerProcess("--memory-limit", str(2**29)) as worker:
-        worker.load("builtin:tiny")
+        worker.load(model)
         asked = Beside(worker).ask(cmd="tokenize", prompt="a" * 12_000_000, count_only=True)
         assert asked["code"] == "out_of_memory"
         assert "12,000,000 bytes" in asked["error"] and "512.0 MiB" in asked["error"]
@@ -106,12 +117,14 @@ def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers(
 
 @pytest.mark.parametrize("truncate", ["left", "middle"])
 @pytest.mark.parametrize("prompt", TOO_LONG.values(), ids=TOO_LONG)
-def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(prompt: str, truncate: str) -> None:
+def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(model: Path, prompt: str, truncate: str) -> None:
     """To tokenize one of these texts takes more than the limit."""
     with WorkerProcess("--memory-limit", str(2**29)) as worker:
-        worker.load("builtin:tiny")
-        asked = {"cmd": "generate", "prompt": prompt, "max_tokens": 5, "truncate": truncate}
-        assert Beside(worker).ask(**asked)["usage"]["prompt_tokens"] == 2048 - 5
+        worker.load(model)
+        # The answer keeps most of the context, so that little of the text is left. It ends with its first letter.
+        asked = {"cmd": "generate", "prompt": prompt, "max_tokens": CONTEXT - 2000, "truncate": truncate}
+        asked["format"] = {"type": "regex", "pattern": "a"}
+        assert Beside(worker).ask(**asked)["usage"]["prompt_tokens"] == 2000
         again = worker.call({"id": "again", **asked})["usage"]
         assert again["cached_tokens"] == again["prompt_tokens"] - 1
 
@@ -119,8 +132,9 @@ def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(prompt: str, trun
 def test_vectors_of_small_texts_do_not_wait_for_a_large_one(tmp_path: Path) -> None:
     with WorkerProcess() as worker:
         worker.load(write_embedding_model(tmp_path / "model"))
-        worker.send({"id": "large", "cmd": "embed", "input": ["hello the world " * 500_000]})
-        assert worker.call({"id": "small", "cmd": "embed", "input": ["hello"]})["event"] == "done"
+        large, small = {"id": "large", "input": ["hello the world " * 500_000]}, {"id": "small", "input": ["hello"]}
+        worker.send({**large, "cmd": "embed"}, {**small, "cmd": "embed"})
+        assert worker.terminal("small")["event"] == "done"
         refused = worker.terminal("large")
         assert (refused["code"], refused["field"]) == ("context_overflow", "input[0]")
         assert worker.events.index(worker.terminal("small")) < worker.events.index(refused)
@@ -206,19 +220,21 @@ def test_a_template_that_takes_too_much_is_refused(beside: Beside, template: str
 
 
 def test_a_models_own_template_can_hang_no_worker(tmp_path: Path) -> None:
-    folder = _copy_of_the_built_in_model(tmp_path)
-    (folder / "chat_template.jinja").write_text(ENDLESS)
+    template = write_long_context(tmp_path / "model") / "chat_template.jinja"
+    template.unlink()
+    template.write_text(ENDLESS)
     with WorkerProcess() as worker:
-        worker.load(folder)
-        error = Beside(worker).ask(slow=True, **_chat())
+        worker.load(template.parent)
+        error = Beside(worker).ask(**_chat())  # not slow: the worker has tried the template before
         assert (error["code"], error["field"]) == ("invalid_request", "messages")
         assert "this model's chat template takes longer than 5 s" in error["error"]
 
 
 def test_a_cancel_ends_a_request_that_is_being_prepared(beside: Beside) -> None:
     worker = beside.worker
-    worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)})
-    assert worker.call({"id": "cancel", "cmd": "cancel", "target": "hostile"})["matched"] == 1
+    cancel = {"id": "cancel", "cmd": "cancel", "target": "hostile"}
+    worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)}, cancel)
+    assert worker.terminal("cancel")["matched"] == 1
     assert worker.terminal("hostile")["finish_reason"] == "cancelled"
     worker.send({"id": "late", **_chat(chat_template=ENDLESS, timeout_ms=50)})
     assert worker.terminal("late")["finish_reason"] == "timeout"
@@ -227,19 +243,23 @@ def test_a_cancel_ends_a_request_that_is_being_prepared(beside: Beside) -> None:
 def test_a_plain_chat_waits_for_no_strangers_template_or_grammar(beside: Beside) -> None:
     worker = beside.worker
     hard = [f"hard {index}" for index in range(4)]
-    for id in hard:
-        worker.send({"id": id, **_chat(chat_template=ENDLESS + id)})
-    done = worker.call({"id": "plain", **_chat()})
+    worker.send(*({"id": id, **_chat(chat_template=ENDLESS + id)} for id in hard), {"id": "plain", **_chat()})
+    done = worker.terminal("plain")
     assert done["event"] == "done"
-    assert not any(worker.of(id) for id in hard), "they are still being prepared"
+    earlier = worker.events[: worker.events.index(done)]
+    assert not any(event["id"] in hard for event in earlier), "they are still being prepared"
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_outlives_the_worker(beside: Beside, signal_number: signal.Signals) -> None:
     worker = beside.worker
     worker.call({"id": "chat", **_chat()})
-    worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)})
-    children = [watch(pid) for pid in _wait_for_children(worker, 2)]
+    # One is over after 5 s. The next one follows it, whenever this test looks.
+    worker.send(*({"id": f"hostile {number}", **_chat(chat_template=f"{ENDLESS}{number}")} for number in range(12)))
+    children = []
+    for pid in _wait_for_children(worker, 2):
+        with suppress(ProcessLookupError):
+            children.append(watch(pid))
     worker.process.send_signal(signal_number)
     worker.wait_end()
     for child in children:
@@ -255,13 +275,3 @@ def _wait_for_children(worker: WorkerProcess, count: int) -> list[int]:
 
     wait_until(look, f"the worker never had {count} children")
     return found
-
-
-def _copy_of_the_built_in_model(tmp_path: Path) -> Path:
-    import lmwire_worker
-
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for file in (Path(lmwire_worker.__file__).parent / "builtin" / "tiny").iterdir():
-        os.symlink(file, folder / file.name) if "template" not in file.name else None
-    return folder
