@@ -56,11 +56,12 @@ class PressureRelief:
         """
         if level is self._level and level is not MemoryPressure.CRITICAL:
             return
-        if level is not self._level:
-            self._log(_MESSAGES[level])
+        has_changed = level is not self._level
         self._level = level
         self._is_due = True
         self._wake()
+        if has_changed:  # last: whoever reads the line may rely on it
+            self._log(_MESSAGES[level])
 
     def relieve(self, runner: ModelRunner | None) -> bool:
         """Free the runner's caches if the pressure is high, and return whether requests may start that had to wait.
