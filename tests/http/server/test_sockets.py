@@ -1,10 +1,12 @@
 """Addresses of the server: this machine by default, checked before any worker starts."""
 
+import errno
 import os
 import signal
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,27 @@ def test_a_name_is_all_its_addresses_at_one_port() -> None:
         assert len({each.getsockname()[1] for each in found.sockets}) == 1
         assert "127.0.0.1" in [each.getsockname()[0] for each in found.sockets]
         assert found.address.startswith("http://localhost:")
+
+
+def test_a_free_port_is_free_at_all_addresses_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of any program takes a port at one address, and the system chooses one that is free at another."""
+    addresses = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "other")]
+    monkeypatch.setattr("lmwire_http.server.sockets._resolve", lambda *_: addresses)
+    create, tried = socket.create_server, list[int]()
+
+    def create_server(address: tuple[str, int], **options: Any) -> socket.socket:
+        if address[0] != "other":
+            return create(address, **options)
+        tried.append(address[1])
+        if len(tried) < 4:
+            raise OSError(errno.EADDRINUSE, "taken")
+        return create(("127.0.0.1", 0), **options)
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    with listen(Settings(host="name", port=0, public=True)) as found:
+        assert found.sockets[0].getsockname()[1] == tried[3]
+        assert found.address == f"http://name:{tried[3]}"
+    assert len(tried) == 4
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

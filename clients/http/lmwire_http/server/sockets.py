@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from ..settings import Settings
 
 _BACKLOG: Final = 2048
+_FREE_PORT_TRIES: Final = 100
+"""Number of free ports to try for a name with several addresses: any program may have a port at one of them."""
 _NOT_AVAILABLE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -59,19 +61,40 @@ def _listen_on_tcp(settings: Settings, cleanup: ExitStack) -> ListeningSockets:
             "or add --public to serve anyone",
             os.EX_USAGE,
         )
+    sockets = _bind_all(addresses, settings, cleanup)
+    port = sockets[0].getsockname()[1]
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return ListeningSockets(sockets, f"http://{name}:{port}")
+
+
+def _bind_all(addresses: Sequence[tuple[int, str]], settings: Settings, cleanup: ExitStack) -> list[socket.socket]:
+    """Return a socket for each address, at the port of the settings, or at one that is free at all addresses."""
+    tries = 1 if settings.port else _FREE_PORT_TRIES
+    while True:
+        tries -= 1
+        with ExitStack() as opened:
+            try:
+                sockets = _bind_at_one_port(addresses, settings.port, opened)
+            except OSError as error:
+                if tries and error.errno == errno.EADDRINUSE:
+                    continue  # the port was free at the first address only
+                raise CannotListen(_bind_problem(error, settings.host, settings.port)) from error
+            cleanup.enter_context(opened.pop_all())
+            return sockets
+
+
+def _bind_at_one_port(addresses: Sequence[tuple[int, str]], port: int, opened: ExitStack) -> list[socket.socket]:
     sockets: list[socket.socket] = []
-    port = settings.port
     for family, host in addresses:
         try:
-            sockets.append(cleanup.enter_context(_bind(family, host, port)))
+            sockets.append(opened.enter_context(_bind(family, host, port)))
         except OSError as error:
             # Some addresses of a name may be missing, such as ::1 where IPv6 is off. Fail if all are missing.
             if error.errno not in _NOT_AVAILABLE or not (sockets or host != addresses[-1][1]):
-                raise CannotListen(_bind_problem(error, settings.host, port)) from error
+                raise
         else:
             port = sockets[0].getsockname()[1]
-    name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return ListeningSockets(sockets, f"http://{name}:{port}")
+    return sockets
 
 
 def _bind(family: int, host: str, port: int) -> socket.socket:
