@@ -311,6 +311,7 @@ def test_a_dropped_recording_is_not_resampled_to_its_end(
     monkeypatch.setattr(Recording, "resample_chunk", lambda self: chunks.append(self.length) or True)
     add(runner, 1, asking(LONG))
     runner.remove(1)
+    runner._preparer._threads["recording"].submit(lambda: None).result(SECONDS)  # by then that thread holds none of it
     gc.collect()
     for _ in range(3):
         runner._resampler.submit(lambda: None).result(SECONDS)
