@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from threading import Thread
 from typing import Any
 from urllib.request import urlopen
 
@@ -110,6 +111,25 @@ def test_a_server_at_the_default_address_is_found(path: str, command: Path) -> N
         launched = lmwire("launch", "claude", PATH=path)
     assert launched.returncode == 7, launched.stderr
     assert json.loads(launched.stdout)["base"] == server.url
+
+
+def test_another_program_at_an_address_is_no_server(path: str, command: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        command.write_text(f"#!{sys.executable}\n{ELSEWHERE.format(url=url)}")
+        Thread(target=greet, args=(listening, 2), daemon=True).start()
+        named, default = lmwire("launch", "claude", "--url", url, PATH=path), lmwire("launch", "claude", PATH=path)
+    assert "does not list its models" in named.stderr
+    assert f"no server runs at {url}" in default.stderr
+
+
+def greet(listening: socket.socket, clients: int) -> None:
+    """Answer clients with a line that is not of HTTP."""
+    for _ in range(clients):
+        client, _ = listening.accept()
+        with client:
+            client.recv(65536)
+            client.sendall(b"SSH-2.0-OpenSSH\r\n")
 
 
 def test_an_api_key_reaches_the_agent_and_is_not_printed(path: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -92,7 +93,7 @@ def _is_lmwire(url: str, api_key: str | None) -> bool:
     """Return whether a server of lmwire runs at an address. One that refuses the key may be another program's."""
     try:
         listed = _list_models(url, api_key, _PROBE_TIMEOUT_S)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, HTTPException, msgspec.DecodeError):
         return False
     return any(model.owned_by == "lmwire" for model in listed.data)
 
@@ -104,11 +105,11 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
         if error.code == _UNAUTHORIZED:
             raise CliError(f"the server at {url} needs an API key: give it with --api-key or $LMWIRE_API_KEY") from None
         raise CliError(f"the server at {url} answers {error.code} to GET /v1/models") from None
-    except msgspec.DecodeError:
-        raise CliError(f"the server at {url} does not list its models as `lmwire serve` does") from None
     except OSError as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise CliError(f"no server answers at {url}: {reason}; start one with lmwire serve MODEL") from None
+    except (HTTPException, msgspec.DecodeError):
+        raise CliError(f"the server at {url} does not list its models as `lmwire serve` does") from None
     chosen = _choose(listed.data, name)
     return Server(
         url=url,
