@@ -14,7 +14,7 @@ from .process import WorkerProcess
 from .transcript import Step, Transcript, substitute_n, to_bytes
 
 MODEL = "$MODEL"
-GRACE = 1 / 20
+GRACE = 1 / 10
 """Share of the maximum wait that a busy machine may add to the seconds that the protocol allows."""
 
 
