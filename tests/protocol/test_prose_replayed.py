@@ -26,7 +26,10 @@ from support.protocol.prose import Transcript
 
 TINY = "builtin:tiny"
 LONG = {"max_tokens": 400, "ignore_eos": True}
-RUNNING = [{"id": f"r{n}", "cmd": "generate", "prompt": "Once", "max_tokens": 1500, "ignore_eos": True} for n in "12"]
+# With several answers each, they run for a minute.
+RUNNING = [
+    {"id": f"r{n}", "cmd": "generate", "prompt": "Once", "max_tokens": 1500, "ignore_eos": True, "n": 16} for n in "12"
+]
 
 DEPENDS = {"stop", "quantization", "language", "channel", "choice", "total", "decode_tps"}
 """Members whose presence depends on the model or on its answer."""
@@ -40,11 +43,13 @@ class Setting:
         model: the model to load first; None loads nothing.
         before: commands to send first, which still run during the conversation.
         changes: fields to replace in the host's commands, by id.
+        in_one_write: write all commands at once, so that the first is in flight when the others are read.
     """
 
     model: str | None = TINY
     before: list[Event] = field(default_factory=list)
     changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    in_one_write: bool = False
 
 
 # The built-in model seldom calls a tool unless it must, and its answers are long.
@@ -64,7 +69,7 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("Errors", "20"): Setting(None),
     ("More transcripts", "23"): Setting(None),
     ("More transcripts", "30"): Setting(None),
-    ("More transcripts", "60"): Setting(changes={"60": LONG}),  # it must be in flight when the third line is read
+    ("More transcripts", "60"): Setting(changes={"60": LONG}, in_one_write=True),
 }
 TRANSCRIPTS = prose.transcripts("transcript")
 
@@ -134,14 +139,20 @@ def _hub_for(hub: Hub, transcript: Transcript, home: Path) -> dict[str, str]:
 def _converse(worker: WorkerProcess, transcript: Transcript, setting: Setting, start: int) -> None:
     """Write the host's lines, each once the worker has sent the events that the document shows before it."""
     awaited: list[Event] = []
+    unwritten = b""
     for arrow, line in transcript.lines:
         if arrow == "←":
             awaited.append(json.loads(line))
             continue
+        unwritten += _changed(line, setting).encode() + b"\n"
+        if setting.in_one_write:
+            continue
         for event in awaited:
             _wait(worker, event, start)
         awaited.clear()
-        worker.write(_changed(line, setting).encode() + b"\n")
+        worker.write(unwritten)
+        unwritten = b""
+    worker.write(unwritten)
     for event in awaited:
         _wait(worker, event, start)
 
