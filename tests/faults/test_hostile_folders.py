@@ -121,7 +121,7 @@ def opened_as_each_type(root: Path, *unguarded: str) -> dict[str, bool]:
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     command = [sys.executable, hostile_types.__file__, str(root), *unguarded]
     output = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=SECONDS
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=5 * SECONDS
     )
     return json.loads(output.stdout)
 

@@ -125,9 +125,9 @@ def test_after_a_broken_model_a_good_one_loads(worker: WorkerProcess, model: Pat
 
 
 def test_cancel_mid_prefill(worker: WorkerProcess, tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "wide", hidden_size=256, num_hidden_layers=4, max_position_embeddings=32768)
+    folder = write_model(tmp_path / "wide", hidden_size=256, num_hidden_layers=4, max_position_embeddings=65_536)
     worker.load(folder)
-    worker.send({"id": "g", "cmd": "generate", "prompt": [9] * 30_000})
+    worker.send({"id": "g", "cmd": "generate", "prompt": [9] * 60_000})
     worker.wait_for(lambda event: event["event"] == "progress" and event["stage"] == "prefill")
     worker.send({"id": "c", "cmd": "cancel", "target": "g"})
     done = worker.terminal("g")

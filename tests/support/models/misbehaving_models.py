@@ -57,12 +57,12 @@ MARK = 200
 SLOW = f"""
         if (tokens == {MARK}).any().item():
             x = mx.ones((1500, 1500)) / 1500
-            for _ in range(1000):
+            for _ in range(20_000):
                 x = x @ x
             logits = logits + 0 * x[0, 0]
         return logits
 """
-"""A model that spends many seconds in one evaluation, which nothing can interrupt."""
+"""A model that spends half a minute and more in one evaluation, which nothing can interrupt."""
 
 SLEEPS = """
         time.sleep(0.03)
