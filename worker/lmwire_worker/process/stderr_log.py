@@ -6,6 +6,7 @@ import threading
 from queue import SimpleQueue
 
 _LINES = 1000
+_CLOSING_STEPS = 10
 
 
 class Log:
@@ -27,9 +28,15 @@ class Log:
         self._lines.put(text)
 
     def close(self, seconds: float) -> None:
-        """Write the waiting lines, for at most `seconds`."""
+        """Write the waiting lines, for at most `seconds`.
+
+        A process that stands still gets nothing written. So the wait has steps, and such a pause takes only one.
+        """
         self._lines.put(None)
-        self._thread.join(seconds)
+        for _ in range(_CLOSING_STEPS):
+            self._thread.join(seconds / _CLOSING_STEPS)
+            if not self._thread.is_alive():
+                return
 
     def _run(self) -> None:
         while (text := self._lines.get()) is not None:
