@@ -84,10 +84,9 @@ def test_the_errors_example_treats_each_case() -> None:
 
 
 def test_the_asyncio_example_cancels_one_of_two_requests() -> None:
-    cancelled, whole = run("python_async.py", "Who are you?").splitlines()
-    assert cancelled.endswith("(cancelled)")
-    assert len(whole) >= len(cancelled.removesuffix("(cancelled)").rstrip())
-    assert not whole.endswith("(cancelled)")
+    begun, cancelled, whole = run("python_async.py", "Who are you?").partition(" (cancelled)\n")
+    assert begun and cancelled  # on a slow machine the cancelled answer is the longer one
+    assert "tiny model" in whole
 
 
 def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
