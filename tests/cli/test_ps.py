@@ -5,15 +5,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import psutil
 import pytest
 
 import lmwire
-from lmwire.cli import arguments, ps
+from lmwire.cli import arguments, ps, running
 from lmwire.cli.running import ask_requests, find_running, kind_of, model_name
 from support.http.http_server import Server, served
 from support.process.worker_process import SECONDS
 
 KEY = "a-secret-of-32-characters-or-more"
+
+
+@pytest.fixture(autouse=True)
+def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the servers of other tests alone, so that no time limit is needed for one that does not answer."""
+    everything = psutil.process_iter
+
+    def own() -> Iterator[psutil.Process]:
+        tested = {process.pid for process in psutil.Process().children(recursive=True)}
+        return (process for process in everything() if process.pid in tested)
+
+    monkeypatch.setattr(psutil, "process_iter", own)
+    monkeypatch.setattr(running, "_TIMEOUT_S", SECONDS)
 
 
 @pytest.fixture(scope="module")

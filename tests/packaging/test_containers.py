@@ -14,7 +14,7 @@ from lmwire_http.cli.parser import make_parser
 from lmwire_http.server.server import FINAL_ERRORS_S
 from lmwire_http.settings import Settings
 from lmwire_http.telemetry.traces import FLUSH_S
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served, wait_until
 from support.http.raw_http import CHAT, asked, chat_body
 
 ROOT = Path(__file__).parents[2]
@@ -96,9 +96,15 @@ def samples() -> dict[str, set[str]]:
     """The labels of each sample of /metrics of a server that has answered a stream."""
     with served("mock", "--worker", MOCK) as server:
         assert asked(server.url, "POST", CHAT, chat_body("three words here", stream=True)).status == 200
-        text = asked(server.url, "GET", "/metrics").body.decode()
+        texts: list[str] = []
+
+        def read() -> bool:
+            texts.append(asked(server.url, "GET", "/metrics").body.decode())
+            return "\nlmwire_worker_uptime_seconds{" in texts[-1]
+
+        wait_until(read, "the worker has not answered the server in time for its metrics")
     found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(texts[-1]):
         for sample in family.samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found
