@@ -26,7 +26,11 @@ from lmwire.cli.bench.workload import (
 )
 from lmwire.cli.errors import CliError
 from support.process.lmwire_command import lmwire
+from support.process.worker_process import SECONDS
 
+FEW = ("--tokens", "3", "--rounds", "1", "--json")
+BENCH_S = 4 * SECONDS
+"""Time limit of a benchmark, which starts many programs one after another."""
 FIGURES = {
     "pipe": [
         "1 stream, against stream_generate",
@@ -83,7 +87,7 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
         model = random_vision.write_vision_model(tmp_path)
     else:
         model = random_model.write_model(tmp_path, num_hidden_layers=1)  # one layer, so that a long prompt is quick
-    result = lmwire("bench", benchmark, "--model", str(model), "--tokens", "3", "--rounds", "1", "--json")
+    result = lmwire("bench", benchmark, "--model", str(model), *FEW, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
@@ -92,7 +96,7 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
 
 
 def test_the_start_is_measured_with_the_built_in_model() -> None:
-    result = lmwire("bench", "start", "--tokens", "1", "--rounds", "1", "--json")
+    result = lmwire("bench", "start", *FEW, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr
     helped, answered = json.loads(result.stdout)["figures"]
     assert helped["name"] == "lmwire --help, against import msgspec"
@@ -102,7 +106,7 @@ def test_the_start_is_measured_with_the_built_in_model() -> None:
 
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
-    result = lmwire("bench", "draft", "--model", str(model), "--tokens", "20", "--rounds", "1", "--json")
+    result = lmwire("bench", "draft", "--model", str(model), *FEW, "--tokens", "20", seconds=BENCH_S)
     right, wrong = json.loads(result.stdout)["figures"]
     assert right["name"] == "1 stream with a draft of 1 of 3 layers that is always right, against without"
     assert wrong["name"] == "1 stream with a draft of 1 of 3 layers that never is, against without"

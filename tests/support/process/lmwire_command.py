@@ -36,14 +36,16 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def lmwire(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command through pipes to its end."""
+def lmwire(
+    *arguments: str, stdin: str = "", seconds: float = SECONDS, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command through pipes to its end, which must come within some seconds."""
     return subprocess.run(
         [LMWIRE, *arguments],
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
         check=False,
         env=_environment(environment),
     )

@@ -23,6 +23,8 @@ _PIPE_ROUNDS_FACTOR: Final = 12
 
 The differences are a few hundredths, and a machine that is busy for a moment spoils a whole round.
 """
+_CONTEXT_LEN: Final = 1_000_000
+"""Context that is not full before a client disconnects, in tokens."""
 _DISCONNECTS_FACTOR: Final = 20
 """Clients that disconnect, for one round."""
 _DISCONNECT_TARGET_MS: Final = 100.0
@@ -34,7 +36,7 @@ _PEER_ROUNDS_FACTOR: Final = {1: 4, 8: 4, 32: 1}
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
     """Measure `lmwire serve` against a worker's pipe, and against each other server that is installed."""
     with tempfile.TemporaryDirectory() as copy:
-        model = workload.copy_without_eos(folder, Path(copy))
+        model = workload.copy_without_eos(folder, Path(copy), context=_CONTEXT_LEN)
         yield from _against_pipe(model, tokens, rounds)
         for name in installed_peers():
             yield from _against_peer(name, model, tokens, rounds)

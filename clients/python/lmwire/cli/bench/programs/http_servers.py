@@ -6,12 +6,15 @@ servers.
 
 import asyncio
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from types import TracebackType
@@ -27,6 +30,9 @@ PEERS: Final = {
     "mlx_vlm.server": ["mlx_vlm.server"],
 }
 """Each server's module, and its command line."""
+_PORTS: Final = range(10_000, 30_000)
+"""Ports that the system gives to no program that asks for any."""
+_next_port: Final = count(os.getpid())
 _START_S: Final = 120.0
 TEXT: Final = re.compile(rb'"(?:content|reasoning|reasoning_content)": ?"[^"]')
 """Matches the first token of a stream."""
@@ -197,5 +203,9 @@ def peer_server(name: str, model: Path) -> HttpServer:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
+    """Return a port that nothing uses, and that no other program gets by chance before the server's start."""
+    for _ in _PORTS:
+        port = _PORTS[next(_next_port) % len(_PORTS)]
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise CliError("no port is free")
