@@ -99,13 +99,17 @@ def stopped_worker(server: Server) -> Iterator[None]:
 def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
     """A server with these options of `lmwire serve`; ended at the block's end, in order.
 
+    Its streams send no waiting events unless the options say so: during a slow load they would come among the chunks
+    that a test compares.
+
     Args:
         options: Its command line.
         directory: Where it is started; where the tests are when None.
     """
     listening = () if "--uds" in options else ("--port", "0")
+    silent = ("--keep-alive", f"{10 * SECONDS:.0f}")
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lmwire_http", *listening, *options],
+        [sys.executable, "-P", "-m", "lmwire_http", *listening, *silent, *options],
         stderr=subprocess.PIPE,
         text=True,
         cwd=directory,
