@@ -1,5 +1,6 @@
 """The test programs of the clients, brought up to date, which takes a moment after `make go rust node`."""
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -50,9 +51,14 @@ def node_app(folder: Path) -> list[str]:
 
 
 def _build_node_package(*options: str) -> None:
-    if not (REPOSITORY / "clients/node/node_modules").is_dir():
-        _fetch("clients/node", ["npm", "ci", "--silent"])
-    _run("clients/node", ["npm", "run", "--silent", "build", "--", *options])
+    """Build the package, one test process after another: the first one may install the compiler."""
+    lock = REPOSITORY / ".cache/node.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not (REPOSITORY / "clients/node/node_modules").is_dir():
+            _fetch("clients/node", ["npm", "ci", "--silent"])
+        _run("clients/node", ["npm", "run", "--silent", "build", "--", *options])
 
 
 PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "node": node_program}
