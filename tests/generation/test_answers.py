@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from lmwire_protocol import Chat, Generate, Message, TextPart
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.prompts.truncation import truncate_prompt
 from random_model import write_model
 from support.runners.generation_runners import (
@@ -116,7 +117,8 @@ def test_an_end_of_turn_token_is_counted_and_not_shown(runner_of: RunnerOf) -> N
         assert "<|im_end|>" not in answer.text
 
 
-def test_progress_of_a_long_prompt_rises_to_its_length(runner_of: RunnerOf) -> None:
+def test_progress_of_a_long_prompt_rises_to_its_length(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 512)  # a fast machine would need one chunk
     runner = runner_of("qwen3")
     (answer,) = ask(runner, Generate(prompt=[1] * 2500, max_tokens=1))
     done = [current for current, _ in answer.prefilled]

@@ -12,6 +12,7 @@ from mlx_lm.models.llama import Model
 
 from lmwire_protocol import Generate, JsonSchemaFormat, RegexFormat
 from lmwire_worker.engine.interface import TokenDelta
+from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, choices, open_runner, refusal
@@ -151,8 +152,9 @@ def test_a_cancel_leaves_the_next_answer_as_it_is(steps: int, plain: GenerationR
 
 
 def test_a_long_prompt_is_prefilled_in_chunks_and_reports_progress(
-    own: GenerationRunner, plain: GenerationRunner
+    own: GenerationRunner, plain: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 512)  # a fast machine would need one chunk
     asked = Generate(prompt=[(5 * n) % 260 for n in range(1500)], max_tokens=5, cache="off")
     (answer,) = ask(own, asked)
     assert answer.prefilled == sorted(set(answer.prefilled))
