@@ -32,7 +32,7 @@ def put_to_work(worker: WorkerProcess, state: str) -> None:
         worker.send({"id": "work", "cmd": "load", "path": "mock:load_steps=100000,step_ms=1"})
         worker.wait_for(lambda event: event["event"] == "progress")
     elif state == "decoding":
-        worker.load("mock:step_ms=1")
+        worker.load("mock:step_ms=20")  # a pipe holds what comes while a slow test does not read
         worker.send({"id": "work", **ENDLESS})
         worker.first_token("work")
     elif state == "inside a step":
