@@ -45,10 +45,11 @@ _lock = threading.Lock()
 
 
 def report(saw: str, **members: Any) -> None:
-    """Print one observation."""
+    """Print one observation. `sys.stdout` can lose bytes of a large write if this process is stopped meanwhile."""
+    rest = memoryview(json.dumps({"saw": saw, **members}).encode() + b"\n")
     with _lock:
-        sys.stdout.write(json.dumps({"saw": saw, **members}) + "\n")
-        sys.stdout.flush()
+        while rest:
+            rest = rest[os.write(1, rest) :]
 
 
 def report_event(name: str, kind: str, event: Any) -> None:

@@ -73,9 +73,10 @@ class DriverProcess:
     def write(self, line: str) -> None:
         """Write a line to the driver's stdin. A driver that has exited is noticed later, by its missing report."""
         assert self._process.stdin
+        rest = memoryview(line.encode() + b"\n")
         with suppress(BrokenPipeError):
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
+            while rest:
+                rest = rest[os.write(self._process.stdin.fileno(), rest) :]
 
     def read(self, seconds: float) -> bytes | None:
         """Return the driver's next line, empty at the end of its output, or None if none comes within some seconds."""

@@ -20,8 +20,10 @@ def fake(name: str, *arguments: str) -> list[str]:
 
 
 def send(*events: Request) -> None:
-    sys.stdout.write("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events))
-    sys.stdout.flush()
+    """Write events. Python's own buffer loses bytes of a large write that a stop of this process interrupts."""
+    rest = memoryview("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events).encode())
+    while rest:
+        rest = rest[os.write(1, rest) :]
 
 
 def token(id: str, text: str) -> Request:
