@@ -32,10 +32,11 @@ def main() -> None:
         while True:
             question = questions.get()
             start_timer()
-            answer = messages.encode(_answer(question, start_timer))
+            answer = memoryview(messages.encode(_answer(question, start_timer)))
             signal.setitimer(signal.ITIMER_PROF, 0)
-            sys.stdout.buffer.write(answer)
-            sys.stdout.buffer.flush()
+            # `sys.stdout` can lose bytes of a large write if this process is stopped or frozen meanwhile.
+            while answer:
+                answer = answer[os.write(1, answer) :]
 
 
 def _read(questions: "SimpleQueue[dict[str, Any]]") -> None:
