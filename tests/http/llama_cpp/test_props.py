@@ -11,6 +11,7 @@ def props(server: Server, query: str = "") -> Any:
 
 
 def test_a_model_in_memory_is_described(tiny_server: Server) -> None:
+    assert asked(tiny_server.url, "POST", "/v1/models/load", {"model": "builtin:tiny"}).status == 200
     found = props(tiny_server)
     assert found["default_generation_settings"]["n_ctx"] == 2048
     assert found["total_slots"] == 32
