@@ -55,7 +55,7 @@ def test_a_model_whose_code_kills_the_worker_is_found_on_stderr(
     with Worker() as worker:
         worker.load(str(folder), trust_remote_code=True, timeout=SECONDS)
         # Its answer counts upwards, so without the bias it would come to the token that kills the worker by itself.
-        healthy = worker.generate([1, 2], max_tokens=900_000, logit_bias={str(MARK): -100.0}, timeout=SECONDS)
+        healthy = worker.generate([1, 2], max_tokens=900_000, logit_bias={MARK: -100.0}, timeout=SECONDS)
         assert next(iter(healthy)).token_ids
         poison = worker.generate([1, MARK, 2], timeout=SECONDS)
         for stream in (healthy, poison):
