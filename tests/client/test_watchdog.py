@@ -1,7 +1,6 @@
 """The watchdog of a worker: what counts as a hang, and what follows."""
 
 import asyncio
-import os
 import threading
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from lmwire import AsyncSupervisor, AsyncWorker, Supervisor, Worker, WorkerHung
 from lmwire.watchdog import CHECKS, HangDetector
 from lmwire_protocol.events import PingDone, State
 from support.process.fake_worker import fake
+from support.process.process_waits import is_there
 from support.process.stepped_worker import in_a_row
 from support.process.worker_process import SECONDS
 
@@ -26,15 +26,6 @@ def ping(age_s: float | None, state: State = "running") -> PingDone:
 
 
 STUCK = ping(HOUR_S)
-
-
-def is_gone(pid: int) -> bool:
-    """Return whether the process has ended and was reaped, as the client does before it starts the next."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def hung_at_checks(*pings: PingDone | None) -> list[bool]:
@@ -93,7 +84,7 @@ def test_a_supervisor_ends_a_worker_that_hangs_and_starts_another_for_the_next_r
             with pytest.raises(WorkerHung):
                 list(deltas)
         assert supervisor.worker() is not hung
-        assert is_gone(hung.pid)
+        assert not is_there(hung.pid)
         assert supervisor.worker().generate("one two three").text() == "one two three"
 
 
@@ -108,7 +99,7 @@ def test_the_asyncio_supervisor_does_the_same(tmp_path: Path) -> None:
                 with pytest.raises(WorkerHung):
                     await stream.text()
             assert await supervisor.worker() is not hung
-            assert is_gone(hung.pid)
+            assert not is_there(hung.pid)
             assert await (await supervisor.worker()).generate("one two three").text() == "one two three"
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))

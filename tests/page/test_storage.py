@@ -160,13 +160,7 @@ def test_a_conversation_that_another_tab_begins_while_the_list_is_read_is_shown(
 
 
 def test_the_conversation_that_was_chosen_last_is_open(page: ChatPage, server: Server) -> None:
-    page.answered("alpha")
-    page.stored()
-    page.tab.goto("about:blank")
-    page.tab.context.add_init_script(HOLD_MESSAGES)
-    page.tab.goto(server.url)
-    page.tab.get_by_role("link", name="alpha").click()
-    page.tab.evaluate("reached")
+    choose_a_conversation_that_is_held(page, server)
     page.button("New chat").click()
     page.tab.evaluate("release()")
     page.answered("beta")
@@ -175,6 +169,17 @@ def test_the_conversation_that_was_chosen_last_is_open(page: ChatPage, server: S
 
 
 def test_a_message_goes_to_the_conversation_that_was_chosen_last(page: ChatPage, server: Server) -> None:
+    choose_a_conversation_that_is_held(page, server)
+    page.ask("beta")
+    expect(page.composer).not_to_be_editable()
+    page.tab.evaluate("release()")
+    expect(page.questions().locator(".bubble")).to_have_text(["alpha", "beta"])
+    expect(page.text(page.answer("done"))).to_have_text("beta")
+    expect(page.tab.locator(".conversation")).to_have_text(["alpha"])
+
+
+def choose_a_conversation_that_is_held(page: ChatPage, server: Server) -> None:
+    """Choose the conversation "alpha" after a reload. It opens when the test calls `release`."""
     page.answered("alpha")
     page.stored()
     page.tab.goto("about:blank")
@@ -182,12 +187,6 @@ def test_a_message_goes_to_the_conversation_that_was_chosen_last(page: ChatPage,
     page.tab.goto(server.url)
     page.tab.get_by_role("link", name="alpha").click()
     page.tab.evaluate("reached")
-    page.ask("beta")
-    expect(page.composer).not_to_be_editable()
-    page.tab.evaluate("release()")
-    expect(page.questions().locator(".bubble")).to_have_text(["alpha", "beta"])
-    expect(page.text(page.answer("done"))).to_have_text("beta")
-    expect(page.tab.locator(".conversation")).to_have_text(["alpha"])
 
 
 def test_a_full_storage_is_reported_and_the_conversation_goes_on(page: ChatPage) -> None:

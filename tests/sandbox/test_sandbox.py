@@ -1,13 +1,19 @@
 """A process for strangers' programs: it answers, ends at its limits, and is replaced."""
 
 import json
+import os
+import select
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from lmwire_worker.sandbox import LimitExceeded, Sandbox, jinja
+from lmwire_worker.sandbox import LimitExceeded, Sandbox, jinja, messages
 from support.models import chat_templates
+from support.process.process_waits import stop_in_a_write
+from support.process.worker_process import SECONDS
 
 MESSAGES = [{"role": "user", "content": "Grüße, <b>"}, {"role": "assistant", "content": "\ud800"}]
 SOURCES = [value for value in vars(chat_templates).values() if isinstance(value, str) and "{%" in value]
@@ -68,3 +74,18 @@ def test_a_crash_of_the_sandbox_is_an_error() -> None:
         except LimitExceeded as ended:
             assert "memory" in str(ended)
     sandbox.close()
+
+
+def test_a_long_answer_is_whole_if_its_process_is_stopped_while_it_writes() -> None:
+    question = {"subject": "render", "source": "{{ 'x' * 1000000 }}", "values": {}}
+    expected = messages.encode({"text": "x" * 1_000_000})
+    command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox", "60", str(2**30)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(messages.encode(question))
+        stop_in_a_write(process)
+        received = b""
+        while len(received) < len(expected) and select.select([process.stdout], [], [], SECONDS)[0]:
+            received += os.read(process.stdout.fileno(), len(expected))
+        process.kill()
+    assert received == expected

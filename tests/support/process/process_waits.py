@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,14 @@ def wait_until_still(pid: int) -> None:
     deadline = time.monotonic() + SECONDS
     while not stands_still(pid):
         assert time.monotonic() < deadline, "the worker never paused"
+
+
+def stop_in_a_write(process: subprocess.Popen[bytes]) -> None:
+    """Stop a child for a moment while it waits to write more than its pipe holds."""
+    wait_until_still(process.pid)
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    process.send_signal(signal.SIGCONT)
 
 
 def stands_still(pid: int) -> bool:

@@ -58,7 +58,10 @@ def _build_node_package(*options: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         if not (REPOSITORY / "clients/node/node_modules").is_dir():
             _fetch("clients/node", ["npm", "ci", "--silent"])
-        _run("clients/node", ["npm", "run", "--silent", "build", "--", *options])
+        if not options or not (REPOSITORY / "clients/node/dist").is_dir():
+            _run("clients/node", ["npm", "run", "--silent", "build"])
+        if options:  # the package's own tests, which are compiled too, import it from `dist`
+            _run("clients/node", ["npm", "run", "--silent", "build", "--", *options])
 
 
 PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "node": node_program}
