@@ -55,3 +55,8 @@ def test_the_examples_in_docstrings_do_what_they_show() -> None:
         results = [doctest.testmod(module, extraglobs={"worker": tiny, "lmwire": lmwire}) for module in modules]
     assert [result.failed for result in results] == [0] * len(modules)
     assert all(result.attempted for result in results)
+
+
+def test_a_name_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Peace'"):
+        _ = lmwire.Peace

@@ -19,7 +19,7 @@ download.
 
 Tokens are delivered several at a time, at most 30 ms after their arrival, or 50 ms while eight or more requests get
 some. All other events are delivered at once. Each name below is imported when it is first used, so importing the
-package costs nothing. Former names still work, with a DeprecationWarning. The client runs on macOS and Linux.
+package costs nothing. The client runs on macOS and Linux.
 """
 
 from importlib import import_module
@@ -244,11 +244,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> "Any":
     if name == "__version__":
         return import_module("lmwire_protocol").__version__
-    if (module := _MODULES.get(name)) is not None:
-        return getattr(import_module(f".{module}", __name__), name)
-    from .deprecation import RENAMED, warn_renamed
-
-    if (present := RENAMED.get(name)) is None:
+    if (module := _MODULES.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warn_renamed(f"{__name__}.{name}", present)
-    return __getattr__(present)
+    return getattr(import_module(f".{module}", __name__), name)

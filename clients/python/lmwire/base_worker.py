@@ -8,7 +8,6 @@ from typing import Final
 from lmwire_protocol import Command, Hello, __version__, events
 
 from .child_process import missing_bundle_hint, python_command
-from .deprecation import RenamedAttribute, renamed_keywords
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
 from .transport.connection import Connection, Delivery, ResponseQueue, ShutdownTimeouts
@@ -39,7 +38,6 @@ class BaseWorker:
     hello: events.HelloDone
     """The worker's reply to `hello`, once it has started."""
 
-    @renamed_keywords(patience="shutdown_timeouts")
     def __init__(
         self,
         command: Sequence[str] | None = None,
@@ -70,9 +68,6 @@ class BaseWorker:
     def busy(self) -> bool:
         """Return whether the worker's engine has a request to serve; `ping` and `stats` do not count."""
         return self._connection.busy
-
-    works = RenamedAttribute("busy")
-    give_up = RenamedAttribute("abort")
 
     @property
     def stderr_tail(self) -> list[str]:

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
-from .deprecation import renamed_keywords
 from .errors import LmwireError, WorkerUnavailable
 
 
@@ -24,7 +23,6 @@ class CircuitBreaker:
         clock: Returns the time in seconds, from any start.
     """
 
-    @renamed_keywords(longest="max_backoff")
     def __init__(
         self,
         *,

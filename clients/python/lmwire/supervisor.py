@@ -14,7 +14,6 @@ from typing import Final, Self
 
 from .asyncio_worker import AsyncWorker
 from .circuit_breaker import CircuitBreaker
-from .deprecation import renamed_keywords
 from .errors import StartFailed, WorkerLost
 from .watchdog import WatchdogThread, run_watchdog
 from .worker import Worker
@@ -34,7 +33,6 @@ class Supervisor:
             that reports progress makes progress. None means no limit.
     """
 
-    @renamed_keywords(crash_loop="circuit_breaker")
     def __init__(
         self,
         setup: Callable[[Worker], object],
@@ -105,7 +103,6 @@ class Supervisor:
 class AsyncSupervisor:
     """Keeps a worker for asyncio tasks. The arguments are those of `Supervisor`, with a `setup` to await."""
 
-    @renamed_keywords(crash_loop="circuit_breaker")
     def __init__(
         self,
         setup: Callable[[AsyncWorker], Awaitable[object]],

@@ -117,15 +117,6 @@ def test_every_option_can_come_from_the_environment(argv: Sequence[str], field: 
     assert getattr(parse([], environment), field) == value
 
 
-def test_the_old_name_of_client_timeout_works_and_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse(["--patience", "5"], {}).client_timeout_s == 5.0
-    with pytest.raises(SystemExit):
-        parse(["--help"], {})
-    shown = capsys.readouterr().out
-    assert "--client-timeout TIME" in shown
-    assert "--patience" not in shown
-
-
 def test_every_setting_can_be_typed() -> None:
     assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys", "warnings"}
 

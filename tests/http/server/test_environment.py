@@ -81,10 +81,6 @@ def test_the_command_line_replaces_a_variable_also_a_list() -> None:
     assert (settings.port, settings.cors_origins, settings.models) == (2, ("null",), ("b",))
 
 
-def test_a_former_name_of_an_option_replaces_its_variable_too() -> None:
-    assert parse(["--patience", "5"], {"LMWIRE_SERVE_CLIENT_TIMEOUT": "9"}).client_timeout_s == 5.0
-
-
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     environment = {"LMWIRE_SERVE_PORT": "1", "LMWIRE_SERVE_ENV_FILE": written(tmp_path, "LMWIRE_SERVE_PORT=2\nA=b\n")}
     assert parse([], environment).port == 1

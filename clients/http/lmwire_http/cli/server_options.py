@@ -1,6 +1,5 @@
 """Options of `lmwire serve` for the server: its address, access to it, and limits on requests and connections."""
 
-import argparse
 from pathlib import Path
 from typing import get_args
 
@@ -135,8 +134,6 @@ def _add_timeouts(group: ArgumentGroup, defaults: Settings) -> None:
         help="close the connection of a client that stops sending or reading for this time "
         f"(default: {defaults.client_timeout_s:g})",
     )
-    # An older name of --client-timeout.
-    group.add_argument("--patience", dest="client_timeout_s", type=positive_duration, help=argparse.SUPPRESS)
     group.add_argument(
         "--body-timeout",
         dest="body_timeout_s",

@@ -7,7 +7,6 @@ from typing import Generic, Self, TypeVar
 
 from lmwire_protocol import Command, events
 
-from ..deprecation import RenamedAttribute
 from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
@@ -45,8 +44,6 @@ class AsyncResponseStream(PendingRequest[Result], Generic[Item, Result]):
         if not items:
             self._done_or_raise()
         return items
-
-    batch = RenamedAttribute("read_available")
 
     async def __aenter__(self) -> Self:
         return self

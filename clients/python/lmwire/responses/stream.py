@@ -7,7 +7,6 @@ from typing import Generic, Self, TypeVar
 
 from lmwire_protocol import Command, events
 
-from ..deprecation import RenamedAttribute
 from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
@@ -64,8 +63,6 @@ class ResponseStream(PendingRequest[Result], Generic[Item, Result]):
         if not items:
             self._done_or_raise()
         return items
-
-    batch = RenamedAttribute("read_available")
 
     def __enter__(self) -> Self:
         return self
