@@ -3,7 +3,7 @@
 import zlib
 from typing import Final
 
-from ..errors import ApiError
+from ...errors import ApiError
 
 _WINDOW_BITS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """For each encoding of a body, the argument that makes zlib expect its header."""
@@ -30,56 +30,67 @@ def body_too_long(limit: int) -> ApiError:
 
 
 class BodyCollector:
-    """Collector of a body's parts. It decompresses each when it arrives, and no further than the limit.
+    """Collector of a body's parts, as they are sent.
 
     Args:
-        encoding: The value of the request's header content-encoding.
-        limit: Maximum length, in bytes, of the body as it is sent and of the body as it is decoded.
+        limit: Maximum length in bytes.
     """
 
-    def __init__(self, encoding: str, limit: int) -> None:
-        self._encoding, self._limit = _normalized(encoding), limit
-        bits = _WINDOW_BITS.get(self._encoding)
-        self._decompressor = None if bits is None else zlib.decompressobj(bits)
-        self._received_bytes = 0
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._body = bytearray()
 
     def add(self, part: bytes) -> None:
         """Add the next part.
 
         Raises:
-            ApiError: The body is too long, or it does not have its encoding.
+            ApiError: The body is too long.
         """
-        self._received_bytes += len(part)
-        self._body += self._decode(part)
-        if max(len(self._body), self._received_bytes) > self._limit:
+        if len(self._body) + len(part) > self._limit:
             raise body_too_long(self._limit)
+        self._body += part
 
     def whole(self) -> bytes:
-        """Return the body after its last part.
-
-        Raises:
-            ApiError: The compressed body is incomplete.
-        """
-        if self._decompressor and self._received_bytes and not self._decompressor.eof:
-            raise self._wrong_encoding("it ends early")
+        """Return the body after its last part."""
         return bytes(self._body)
 
-    def _decode(self, part: bytes) -> bytes:
-        """Return at most one byte more than the limit allows: a few compressed bytes can stand for gigabytes."""
-        if self._decompressor is None:
-            return part
-        try:
-            decoded = self._decompressor.decompress(part, self._limit - len(self._body) + 1)
-        except zlib.error as error:
-            raise self._wrong_encoding(str(error)) from error
-        if self._decompressor.unused_data:
-            raise self._wrong_encoding("something follows its end")
-        return decoded
 
-    def _wrong_encoding(self, problem: str) -> ApiError:
-        message = f"the body is not {self._encoding}, which its content-encoding announces: {problem}"
-        return ApiError(400, message, code="invalid_encoding")
+def is_compressed(encoding: str) -> bool:
+    """Return whether a body with this encoding must be decompressed."""
+    return _normalized(encoding) in _WINDOW_BITS
+
+
+def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
+    """Return a body without its encoding. A few compressed bytes can stand for gigabytes: it ends beyond the limit.
+
+    Args:
+        body: The body as it was sent.
+        encoding: The value of the request's header content-encoding.
+        limit: Maximum length of the result, in bytes.
+
+    Raises:
+        ApiError: The body is too long, or it does not have its encoding.
+    """
+    name = _normalized(encoding)
+    if name not in _WINDOW_BITS or not body:
+        return body
+    decompressor = zlib.decompressobj(_WINDOW_BITS[name])
+    try:
+        whole = decompressor.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise _wrong_encoding(name, str(error)) from error
+    if len(whole) > limit:
+        raise body_too_long(limit)
+    if not decompressor.eof:
+        raise _wrong_encoding(name, "it ends early")
+    if decompressor.unused_data:
+        raise _wrong_encoding(name, "something follows its end")
+    return whole
+
+
+def _wrong_encoding(name: str, problem: str) -> ApiError:
+    message = f"the body is not {name}, which its content-encoding announces: {problem}"
+    return ApiError(400, message, code="invalid_encoding")
 
 
 def _normalized(encoding: str) -> str:
