@@ -5,7 +5,7 @@ import math
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,8 @@ from .limits import EMBEDDING_VALUES, ERROR_BYTES, TOKEN_IDS
 if TYPE_CHECKING:
     from .json_value import JsonValue
 
+_FINITE: Final = frozenset({int, str, bool})
+"""Types of values that are finite, whatever they are. A prompt can be a list of a million of them."""
 _encode = msgspec.json.Encoder().encode
 
 # A character takes at most 6 bytes in JSON, a token id and its comma at most 8: text and ids of one event stay
@@ -51,7 +53,7 @@ def _check_finite(value: "JsonValue", path: str) -> None:
     if isinstance(value, dict):
         for name, member in value.items():
             _check_finite(member, f"{path}.{name}" if path else name)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and not _FINITE.issuperset(map(type, value)):
         for index, item in enumerate(value):
             _check_finite(item, f"{path}[{index}]")
 

@@ -1,10 +1,11 @@
 """The formats of structured output, which are enforced token by token."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from .limits import CHOICES
+from .messages import JsonObject
 
 
 class JsonObjectFormat(Struct, tag_field="type", tag="json_object", forbid_unknown_fields=True, frozen=True):
@@ -14,7 +15,7 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object", forbid_unkno
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", forbid_unknown_fields=True, frozen=True):
     """JSON that is valid under a schema, without spaces and line breaks between its parts."""
 
-    schema: dict[str, Any]
+    schema: JsonObject
     """A JSON Schema."""
 
 

@@ -62,6 +62,21 @@ CHOICES = 1024
 CONTEXT_FILES = 256
 """Files beside a gap to fill in one request, a count."""
 
+MESSAGES = 10_000
+"""Messages of one request, a count."""
+
+PARTS = 4096
+"""Parts of one message's content, a count."""
+
+TOOL_CALLS = 1024
+"""Calls of one message, a count."""
+
+PROMPT_TOKENS = 1024 * 1024
+"""Token ids of one request, a count."""
+
+MEMBERS = 10_000
+"""Members of an object that may have any, such as a schema or a call's arguments, a count."""
+
 TOOLS = 1024
 """Tools of one request, a count."""
 

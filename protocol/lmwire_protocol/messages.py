@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from .limits import NAME_CHARACTERS
+from .limits import MEMBERS, NAME_CHARACTERS, PARTS, TOOL_CALLS
 
+JsonObject = Annotated[dict[str, Any], Meta(max_length=MEMBERS)]
 FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
 """Fields that hold any JSON object. It is passed on unchanged: a null within it stays a null."""
 
@@ -79,7 +80,7 @@ Part = TextPart | ImagePart | AudioPart
 if TYPE_CHECKING:
     Content: TypeAlias = str | list[Part]
 else:  # accepted, and replaced by the native parts
-    Content = str | list[Part | ImageUrlPart]
+    Content = str | Annotated[list[Part | ImageUrlPart], Meta(max_length=PARTS)]
 
 
 class CalledFunction(Struct, forbid_unknown_fields=True, frozen=True):
@@ -87,7 +88,7 @@ class CalledFunction(Struct, forbid_unknown_fields=True, frozen=True):
 
     name: Annotated[str, Meta(min_length=1)]
     """The function's name."""
-    arguments: dict[str, Any] | str
+    arguments: JsonObject | str
     """A JSON object, or its text."""
 
 
@@ -98,7 +99,7 @@ class CalledTool(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=
     """The `call_id` of the tool_call event. The tool's message refers to it."""
     name: Annotated[str, Meta(min_length=1)] = _ABSENT
     """The function's name. Required without `function`."""
-    arguments: dict[str, Any] | str = _ABSENT
+    arguments: JsonObject | str = _ABSENT
     """A JSON object, or its text. Required without `function`."""
     type: Literal["function"] = "function"
     """The only kind."""
@@ -127,7 +128,7 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
     """Text, or parts, whose texts are joined unchanged. An assistant's message with tool_calls may lack it."""
     reasoning: str | None = None
     """The assistant's reasoning before its answer, from the reasoning channel."""
-    tool_calls: list[CalledTool] = []
+    tool_calls: Annotated[list[CalledTool], Meta(max_length=TOOL_CALLS)] = []
     """The assistant's tool calls, in order."""
     tool_call_id: str | None = None
     """The id of the call that a tool's message answers. Absent: the first call that is open, of the function `name` if
@@ -160,7 +161,7 @@ class Function(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tr
     """The function's name, which a call refers to."""
     description: str = ""
     """The function's purpose, for the model."""
-    parameters: dict[str, Any] = {}
+    parameters: JsonObject = {}
     """A JSON Schema of the arguments object. Empty: no schema."""
     strict: bool = False
     """Enforce the schema even if the model may choose not to call."""

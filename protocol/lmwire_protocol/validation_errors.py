@@ -71,6 +71,8 @@ def _entry(name: str, named_wrong: bool, command: type[Command], fields: dict[st
     """
     hint = get_type_hints(command, include_extras=True)[name]
     (kind,) = _kinds(command, name)
+    if kind.max_length is not None and len(fields[name]) > kind.max_length:
+        return name, f"must be {_words([kind])}, not {_shown(fields[name])}"
     for key, value in fields[name].items():
         try:
             msgspec.convert({key: value}, hint, str_keys=True)

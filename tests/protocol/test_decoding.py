@@ -59,7 +59,7 @@ def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, senten
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('{"cmd":"generate"}', "`prompt`: is required; it is a string or a list of 1 or more items"),
+        ('{"cmd":"generate"}', "`prompt`: is required; it is a string or a list of 1 to 1,048,576 items"),
         ('{"cmd":"generate","prompt":"a","temprature":1}', "`temprature`: unknown field; did you mean `temperature`?"),
         ('{"cmd":"generate","prompt":"a","top_p":2}', "`top_p`: must be a number above 0, up to 1, not 2"),
         ('{"cmd":"generate","prompt":"a","top_k":"x"}', '`top_k`: must be an integer from 0 to 2^53-1, not "x"'),
@@ -113,6 +113,12 @@ def test_a_line_with_another_fault_is_not_called_a_surrogate(line: bytes, senten
 )
 def test_an_error_names_the_problem_and_the_valid_values(line: str, sentence: str) -> None:
     assert sentence in refusal(line).message
+
+
+def test_a_map_that_is_too_long_is_not_searched_for_its_first_wrong_entry() -> None:
+    biases = {**{str(token): 1 for token in range(1024)}, "wrong": "wrong"}
+    error = refusal(json.dumps({"cmd": "generate", "prompt": "a", "logit_bias": biases}))
+    assert error.message == "`logit_bias`: must be an object of 0 to 1,024 members, not an object of 1025"
 
 
 def test_a_line_without_a_command_names_the_commands() -> None:

@@ -110,6 +110,8 @@ def bounded_fields() -> list[tuple[str, Path, Any]]:
 
 
 BOUNDED = bounded_fields()
+LONGEST = 2048
+"""Items of the longest list in a vector: hosts read all vectors. `test_bounds` has longer lists."""
 SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
@@ -154,7 +156,7 @@ def test_every_bound_has_a_vector_at_it_and_one_just_beyond(
     inside, outside = held_inside[field], held_outside[field]
     step = 1e-6 if isinstance(kind, inspect.FloatType) else 1
     for bound, beyond in (("ge", -1), ("min_length", -1), ("le", 1), ("max_length", 1)):
-        if (limit := getattr(kind, bound, None)) is not None:
+        if (limit := getattr(kind, bound, None)) is not None and (bound != "max_length" or limit <= LONGEST):
             assert limit in inside, f"nothing at {limit}"
             assert any(abs(value - limit - beyond * step) < step / 2 for value in outside), f"nothing beyond {limit}"
     if (limit := getattr(kind, "gt", None)) is not None:

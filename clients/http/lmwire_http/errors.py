@@ -31,6 +31,8 @@ _STATUS_OF_CODE: Final = {
 """HTTP status for each code of a worker error. Other codes are the server's fault: 500."""
 _RETRYABLE_STATUSES: Final = (408, 429, 503)
 _RETRY_S: Final = 1.0
+_MAX_CHARACTERS: Final = 4096
+"""Length of an error's sentence, and of a field's path. They may quote a client's text, which may be long."""
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 RenameField = Callable[[str], str | None]
@@ -59,8 +61,10 @@ class ApiError(Exception):
         retry_after: float | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
+        message = message if len(message) <= _MAX_CHARACTERS else f"{message[:_MAX_CHARACTERS]}…"
         super().__init__(message)
-        self.status, self.message, self.code, self.param = status, message, code, param
+        self.status, self.message, self.code = status, message, code
+        self.param = param and param[:_MAX_CHARACTERS]
         self.retry_after, self.headers = retry_after, headers
 
     @property
@@ -77,6 +81,17 @@ def invalid_field(message: str, param: str | None) -> ApiError:
         param: The path of the field.
     """
     return ApiError(400, message, code="invalid_value", param=param)
+
+
+def too_many(field: str, limit: int, what: str = "items") -> ApiError:
+    """Return the error for a list or a map that is too long.
+
+    Args:
+        field: The path of the field; empty for the body itself.
+        limit: Its limit.
+        what: What there are too many of.
+    """
+    return invalid_field(f"{field or 'the body'}: has more than {limit:,} {what}, the limit; send fewer", field or None)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The commands `generate` and `chat`, and `tokenize`, which shares their prompts."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 from msgspec.structs import force_setattr
@@ -8,8 +8,18 @@ from msgspec.structs import force_setattr
 from .. import events
 from ..formats import Format
 from ..framing import json_bytes
-from ..limits import CONTEXT_FILES, LOGIT_BIASES, STOP_BYTES, STOP_STRINGS, STOP_TOLD_BYTES, TOOLS, TOP_LOGPROBS
-from ..messages import ContextFile, Message, NamedTool, Tool
+from ..limits import (
+    CONTEXT_FILES,
+    LOGIT_BIASES,
+    MESSAGES,
+    PROMPT_TOKENS,
+    STOP_BYTES,
+    STOP_STRINGS,
+    STOP_TOLD_BYTES,
+    TOOLS,
+    TOP_LOGPROBS,
+)
+from ..messages import ContextFile, JsonObject, Message, NamedTool, Tool
 from .base import Command, NonNegative, Positive
 
 _TEMPLATE_FIELDS: Final = (
@@ -22,7 +32,7 @@ _TEMPLATE_FIELDS: Final = (
     "reasoning",
 )
 """Fields of `tokenize` that apply to messages only."""
-Messages = Annotated[list[Message], Meta(min_length=1)]
+Messages = Annotated[list[Message], Meta(min_length=1, max_length=MESSAGES)]
 Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
 if TYPE_CHECKING:
     StopStrings: TypeAlias = list[str]
@@ -116,7 +126,7 @@ class Generate(Generation, frozen=True):
     name = "generate"
     done = events.ResultDone
 
-    prompt: str | Annotated[list[NonNegative], Meta(min_length=1)]
+    prompt: str | Annotated[list[NonNegative], Meta(min_length=1, max_length=PROMPT_TOKENS)]
     """Text, which the model's tokenizer encodes (with a beginning-of-text token if the model has one), or token ids,
     which are used unchanged."""
     suffix: str | None = None
@@ -150,7 +160,7 @@ class Chat(Generation, frozen=True):
     """Functions that the model may call."""
     chat_template: str | None = None
     """A Jinja template to use in place of the model's own."""
-    template_args: dict[str, Any] = {}
+    template_args: JsonObject = {}
     """Further variables for the template."""
     add_generation_prompt: bool = True
     """Open the assistant's turn. If false, the prompt ends where the last message's turn ends."""
@@ -195,7 +205,7 @@ class Tokenize(Command, frozen=True):
     """The same as in `chat`."""
     chat_template: str | None = None
     """The same as in `chat`."""
-    template_args: dict[str, Any] = {}
+    template_args: JsonObject = {}
     """The same as in `chat`."""
     add_generation_prompt: bool = True
     """The same as in `chat`."""
@@ -210,7 +220,7 @@ class Tokenize(Command, frozen=True):
     add_special_tokens: bool = True
     """Add the tokens that the tokenizer puts around a text, such as the beginning-of-text token. False only with
     `prompt`."""
-    token_ids: Annotated[list[NonNegative], Meta(min_length=1)] | None = None
+    token_ids: Annotated[list[NonNegative], Meta(min_length=1, max_length=PROMPT_TOKENS)] | None = None
     """Tokens, whose text is returned."""
 
     def __post_init__(self) -> None:

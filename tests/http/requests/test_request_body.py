@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.http.request_body import BodyCollector
+from lmwire_http.http.body.request_body import BodyCollector, decompressed
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
@@ -24,10 +24,10 @@ def url(mock_server: Server) -> str:
 
 
 def collected(encoding: str, *parts: bytes, limit: int = 1000) -> bytes:
-    body = BodyCollector(encoding, limit)
+    body = BodyCollector(limit)
     for part in parts:
         body.add(part)
-    return body.whole()
+    return decompressed(body.whole(), encoding, limit)
 
 
 def refusal(encoding: str, *parts: bytes, limit: int = 1000) -> ApiError:

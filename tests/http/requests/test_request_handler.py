@@ -7,6 +7,7 @@ import pytest
 
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.replies import Json, Reply
+from lmwire_http.server.client_connection import MAX_HEADERS
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, RawClient, asked, chat_body, request
@@ -264,4 +265,34 @@ def test_a_head_without_an_end_is_refused(url: str) -> None:
     with RawClient(url) as client:
         client.send(b"GET /health HTTP/1.1\r\nx-filler: " + b"x" * 70_000)
         assert client.answer().status == 431
+        assert client.at_end()
+
+
+def head(count: int, value: str = "x") -> bytes:
+    """Return a head with this many headers."""
+    lines = ["GET /health HTTP/1.1", "host: localhost", *(f"x-{number}: {value}" for number in range(count - 1))]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def test_a_request_has_a_limited_number_of_headers(url: str) -> None:
+    with RawClient(url) as client:
+        client.send(head(MAX_HEADERS))
+        assert client.answer().status == 200
+        client.send(head(MAX_HEADERS + 1))
+        answer = client.answer()
+        assert (answer.status, b"over 100 headers" in answer.body) == (431, True)
+        assert client.at_end()
+
+
+def test_a_whole_head_that_arrives_at_once_is_no_longer_than_its_limit(url: str) -> None:
+    with RawClient(url) as client:
+        client.send(head(MAX_HEADERS, "x" * 900))
+        assert client.answer().status == 431
+        assert client.at_end()
+
+
+def test_trailers_of_a_body_count_as_headers(url: str) -> None:
+    trailers = b"".join([b"x-%d: x\r\n" % number for number in range(MAX_HEADERS)])
+    with RawClient(url) as client:
+        client.send(request("POST", CHAT, transfer_encoding="chunked") + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
         assert client.at_end()

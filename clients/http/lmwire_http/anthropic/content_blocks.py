@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from ..limits import JsonObject, Parts, ShortList
+
 
 class StrictStruct(Struct, forbid_unknown_fields=True, kw_only=True):
     """A part of a request. Unknown fields are errors, and docstrings name each field that is ignored."""
@@ -67,7 +69,7 @@ class PlainSource(StrictStruct, tag_field="type", tag="text"):
 class ContentSource(StrictStruct, tag_field="type", tag="content"):
     """A document in blocks."""
 
-    content: str | list[Text | Image]
+    content: str | Parts[Text | Image]
 
 
 class Citations(StrictStruct):
@@ -90,7 +92,7 @@ class SearchResult(Block, tag="search_result", kw_only=True):
 
     title: str
     source: str
-    content: list[SystemText]
+    content: Parts[SystemText]
     citations: Citations | None = None
 
 
@@ -112,7 +114,7 @@ class ToolUse(Block, tag="tool_use", kw_only=True):
 
     id: str
     name: str
-    input: dict[str, Any]
+    input: JsonObject
     caller: Any = None
     toolset_name: None = None
 
@@ -125,12 +127,12 @@ class Tool(StrictStruct):
     """
 
     name: str = ""
-    input_schema: dict[str, Any] | None = None
+    input_schema: JsonObject | None = None
     type: str | None = None
     description: str | None = None
     strict: bool | None = None
-    input_examples: list[dict[str, Any]] | None = None
-    allowed_callers: list[Literal["direct"]] | None = None
+    input_examples: ShortList[JsonObject] | None = None
+    allowed_callers: ShortList[Literal["direct"]] | None = None
     defer_loading: bool | None = None
     """The prompt has the tool only after a `tool_reference` has named it."""
     eager_input_streaming: bool | None = None
@@ -239,7 +241,7 @@ class ToolResult(Block, tag="tool_result", kw_only=True):
     """The result of a tool call."""
 
     tool_use_id: str
-    content: "str | list[Text | Image | Document | SearchResult | ToolReference] | None" = None
+    content: "str | Parts[Text | Image | Document | SearchResult | ToolReference] | None" = None
     is_error: bool | None = None
     toolset_name: None = None
 
@@ -265,20 +267,21 @@ class UserMessage(StrictStruct, tag_field="role", tag="user"):
     """A message of the user, with the results of tool calls."""
 
     content: (
-        str | Annotated[list[Text | Image | Document | SearchResult | ToolResult | ContainerUpload], Meta(min_length=1)]
+        str
+        | Annotated[Parts[Text | Image | Document | SearchResult | ToolResult | ContainerUpload], Meta(min_length=1)]
     )
 
 
 class AssistantMessage(StrictStruct, tag_field="role", tag="assistant"):
     """A message of the model. If it is the last message, the answer continues it."""
 
-    content: str | list[Text | Thinking | RedactedThinking | ToolUse | ServerBlock]
+    content: str | Parts[Text | Thinking | RedactedThinking | ToolUse | ServerBlock]
 
 
 class SystemMessage(StrictStruct, tag_field="role", tag="system"):
     """An instruction within the conversation."""
 
-    content: str | list[Text | ToolAddition | ToolRemoval]
+    content: str | Parts[Text | ToolAddition | ToolRemoval]
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | SystemMessage

@@ -27,8 +27,8 @@ class TokenCount(Struct):
 
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
     """Handle a request to /v1/messages/count_tokens."""
-    conversation = Conversation(body)
-    tools = ToolSet(body, context.unknown_fields)
+    conversation = await context.beside_loop(Conversation, body)
+    tools = await context.beside_loop(ToolSet, body, context.unknown_fields)
     options = {**prompt_options(body, tools, context.unknown_fields), "prefix": conversation.prefix}
     count = await count_prompt_tokens(
         context,

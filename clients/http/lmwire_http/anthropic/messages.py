@@ -117,7 +117,8 @@ async def create_message(context: RequestContext, body: MessagesRequest) -> Repl
     if body.thread is not None:
         problem = "thread: threads are not supported; send the whole conversation, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
-    return await reply_with(MessageGeneration(context, body), stream=body.stream)
+    generation = await context.beside_loop(MessageGeneration, context, body)
+    return await reply_with(generation, stream=body.stream)
 
 
 def _check_cancelled(result: events.ResultDone) -> events.ResultDone:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ..inference.logit_bias import LogitBias
+from ..limits import JsonObject, Messages, Parts, ShortList, StopStrings, Tools
 from .content_blocks import Message, StrictStruct, SystemText, Tool
 
 
@@ -53,7 +54,7 @@ class JsonFormat(StrictStruct):
     """JSON that follows a schema."""
 
     type: Literal["json_schema"]
-    schema: dict[str, Any]
+    schema: JsonObject
 
 
 class OutputConfig(StrictStruct):
@@ -76,7 +77,7 @@ class ContextEdit(Struct, kw_only=True):
 class ContextManagement(StrictStruct):
     """Removal of content from the conversation. The conversation stays whole here."""
 
-    edits: list[ContextEdit] = []
+    edits: ShortList[ContextEdit] = []
 
 
 class CountTokensRequest(StrictStruct, kw_only=True):
@@ -88,9 +89,9 @@ class CountTokensRequest(StrictStruct, kw_only=True):
 
     model: str = ""
     """May be absent, or `default`, if exactly one model is served."""
-    messages: Annotated[list[Message], Meta(min_length=1)]
-    system: str | list[SystemText] | None = None
-    tools: list[Tool] | None = None
+    messages: Annotated[Messages[Message], Meta(min_length=1)]
+    system: str | Parts[SystemText] | None = None
+    tools: Tools[Tool] | None = None
     tool_choice: ChooseAuto | ChooseAny | ChooseTool | ChooseNone | None = None
     thinking: ThinkingEnabled | ThinkingAdaptive | ThinkingDisabled | None = None
     output_config: OutputConfig | None = None
@@ -101,7 +102,7 @@ class CountTokensRequest(StrictStruct, kw_only=True):
     workspace_id: str | None = None
 
     chat_template: str | None = None
-    template_args: dict[str, Any] | None = None
+    template_args: JsonObject | None = None
 
 
 class MessagesRequest(CountTokensRequest, kw_only=True):
@@ -113,7 +114,7 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
 
     max_tokens: Annotated[int, Meta(ge=0)]
     stream: bool | None = None
-    stop_sequences: list[str] | None = None
+    stop_sequences: StopStrings | None = None
     temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_p: float | None = None
     top_k: int | None = None

@@ -9,6 +9,7 @@ from ..pool.startup import Startup
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
 from ..telemetry.traces import Tracer, make_tracer
+from .body.work_threads import WorkThreads
 from .in_flight import InFlightRequests
 from .response_store import ResponseStore
 from .unknown_fields import IgnoredFieldLog
@@ -23,6 +24,7 @@ class AppState:
     metrics: Metrics
     tracer: Tracer | None
     in_flight: InFlightRequests
+    work_threads: WorkThreads
     startup: Startup
     readiness: Readiness
     ignored_field_log: IgnoredFieldLog
@@ -46,6 +48,7 @@ def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloa
         metrics=Metrics(),
         tracer=make_tracer(settings.otlp_endpoint, settings.api_keys),
         in_flight=InFlightRequests(),
+        work_threads=WorkThreads(),
         startup=startup,
         readiness=Readiness(settings, pool, startup),
         ignored_field_log=IgnoredFieldLog(),

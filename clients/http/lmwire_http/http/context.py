@@ -1,14 +1,19 @@
 """The context of one HTTP request, as its endpoint sees it."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
+from typing import ParamSpec, TypeVar
 
 from lmwire_protocol import events
 
 from ..pool import Lease
 from .app_state import AppState
 from .unknown_fields import UnknownFields
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +32,8 @@ class RequestContext:
     """Collects the body's unknown fields."""
     client: Hashable = None
     """The client that sent the request; see `client_identity`."""
+    is_large: bool = False
+    """True if work on the whole body takes too long for the event loop."""
     started_at: float = field(default_factory=monotonic)
     """Time at which the request's head arrived, by `time.monotonic`."""
     model: str = ""
@@ -43,6 +50,18 @@ class RequestContext:
     """Time in the queue of the model, in seconds, for the traces; None before a worker is leased."""
     first_token_s: float | None = None
     """Time from the request's head to its first token, in seconds, for the traces; None before it."""
+
+    async def beside_loop(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Return the result of work on the whole body. If the body is large, a thread does it.
+
+        Args:
+            work: The work. It does not use the event loop.
+            args: Its arguments.
+            options: Its further arguments.
+        """
+        if not self.is_large:
+            return work(*args, **options)
+        return await self.state.work_threads.run(self.client, partial(work, *args, **options))
 
     def record_lease(self, lease: Lease) -> None:
         """Note the model that serves the request and the time in its queue, for the log, metrics and traces."""

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ..errors import ApiError, invalid_field
+from ..errors import ApiError, invalid_field, too_many
 from ..settings import Settings
-from .request_body import check_content_encoding
+from .body.request_body import check_content_encoding
 from .unknown_fields import UnknownFields, is_unknown_field
 
 T = TypeVar("T")
@@ -19,6 +19,10 @@ _CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?(?P<name>[^\"';\s]+)", re
 _UTF8_NAMES: Final = ("utf-8", "utf8", "us-ascii", "ascii")
 _CURL_TYPE: Final = "application/x-www-form-urlencoded"
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
+_QUOTED_CHARACTERS: Final = 2048
+"""Characters of a decoder's sentence at its start and at its end. It quotes the body, which may be long."""
+_TOO_LONG: Final = re.compile(r"Expected `(?P<kind>array|object)` of length <= (?P<limit>\d+)")
+_KINDS: Final = {"array": "items", "object": "members"}
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 
 
@@ -131,9 +135,13 @@ def _convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool)
 
 
 def _validation_error(problem: str) -> ApiError:
+    if len(problem) > 2 * _QUOTED_CHARACTERS:
+        problem = f"{problem[:_QUOTED_CHARACTERS]}…{problem[-_QUOTED_CHARACTERS:]}"
     place = _PLACE.search(problem)
     sentence = problem[: place.start()] if place else problem
     path = place["path"].removeprefix(".") if place else ""
+    if found := _TOO_LONG.match(sentence):
+        return too_many(path, int(found["limit"]), _KINDS[found["kind"]])
     if field := _FIELD.search(sentence):
         path = f"{path}.{field['name']}" if path else field["name"]
     return invalid_field(f"{path}: {sentence}" if path else sentence, path or None)

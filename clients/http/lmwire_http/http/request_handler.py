@@ -16,19 +16,19 @@ from time import monotonic
 from typing import Any, Final, TypeAlias
 
 from starlette.datastructures import Headers, QueryParams
-from starlette.formparsers import MultiPartException
 
 from ..errors import ApiError
 from ..telemetry.logs import log_facts, redact
 from ..telemetry.traces import FinishedRequest
 from .api_keys import check_api_key
 from .app_state import AppState
+from .body.forms import read_form
+from .body.json_weight import weigh
+from .body.request_body import BodyCollector, body_too_long, decompressed, is_compressed
 from .client_identity import identify_client
 from .context import RequestContext
 from .decoding import check_media_type, check_template, decode_json
 from .endpoint import Endpoint
-from .forms import read_form
-from .request_body import BodyCollector, body_too_long
 from .response_writer import Message, ResponseWriter, Send
 from .unknown_fields import UnknownFields
 
@@ -38,6 +38,10 @@ CLIENT_CLOSED_REQUEST: Final = 499
 """Status in the log for a request whose client disconnected, as in nginx."""
 UNKNOWN_PATH: Final = "unknown"
 """Path in the log for all paths without an endpoint."""
+_SMALL_BYTES: Final = 256 * 1024
+"""Length of a body up to which the event loop itself may decode it."""
+_SMALL_WEIGHT: Final = 128 * 1024
+"""Weight of such a body, which then takes some milliseconds; see `body.json_weight`."""
 _FINAL_ERROR_S: Final = 1.0
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _log = logging.getLogger("lmwire_http")
@@ -162,16 +166,14 @@ class RequestHandler:
             raise body_too_long(settings.max_body_bytes)
 
     async def _read_body(self) -> bytes:
-        """Return the body.
+        """Return the body as it is sent.
 
         Raises:
-            ApiError: The body is too long or too slow, or it cannot be decompressed.
+            ApiError: The body is too long or too slow.
             _ClientDisconnected: The client disconnected before the end of the body.
         """
         settings = self._state.settings
-        has_type = self._endpoint.request_type is not None
-        encoding = self._headers.get("content-encoding", "") if has_type else ""  # without one, nothing reads the body
-        body = BodyCollector(encoding, settings.max_body_bytes)
+        body = BodyCollector(settings.max_body_bytes)
         deadline = self._context.started_at + settings.body_timeout_s
         more = True
         while more:
@@ -198,12 +200,27 @@ class RequestHandler:
     async def _decode_body(self, body: bytes) -> Any:
         if self._endpoint.request_type is None:
             return None
-        if not self._endpoint.is_form:
-            return decode_json(body, self._endpoint.request_type, self._context.unknown_fields)
-        try:
-            return await read_form(self._headers, body, self._endpoint.request_type, self._context.unknown_fields)
-        except MultiPartException as error:
-            raise ApiError(400, f"the body is not multipart/form-data: {error.message}", code="invalid_form") from None
+        self._context.is_large = self._is_large(body)
+        return await self._context.beside_loop(self._decode, body)
+
+    def _is_large(self, body: bytes) -> bool:
+        if len(body) > _SMALL_BYTES or is_compressed(self._encoding):
+            return True
+        return not self._endpoint.is_form and weigh(body) > _SMALL_WEIGHT
+
+    def _decode(self, body: bytes) -> Any:
+        """Return the decoded body. Each step has a limit, which is checked before the step."""
+        type, unknown = self._endpoint.request_type, self._context.unknown_fields
+        body = decompressed(body, self._encoding, self._state.settings.max_body_bytes)
+        if self._endpoint.is_form:
+            return read_form(self._headers, body, type, unknown)
+        if self._context.is_large:
+            weigh(body)
+        return decode_json(body, type, unknown)
+
+    @property
+    def _encoding(self) -> str:
+        return self._headers.get("content-encoding", "")
 
     async def _name_model(self, body: Any) -> None:
         """Note the model's name in a body, and set it in one without it.

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import inspect
 
-from ..errors import ApiError, invalid_field
+from ..errors import ApiError, invalid_field, too_many
+from ..limits import UNKNOWN_FIELDS
 from ..pool import idle_limits
 from ..telemetry.logs import log_facts
 
@@ -164,6 +165,8 @@ class UnknownFields:
             items = next((each for each in _members(expected) if isinstance(each, inspect.ListType)), None)
             if items is None:
                 return cast(Any, value)
+            if items.max_length is not None and len(cast(list[Any], value)) > items.max_length:
+                raise too_many(path, items.max_length)
             return [
                 self._resolve(item, items.item_type, f"{path}[{index}]", f"{shown}[]")
                 for index, item in enumerate(cast(list[Any], value))
@@ -175,6 +178,8 @@ class UnknownFields:
         return value
 
     def _resolve_struct(self, value: dict[str, Any], struct: inspect.StructType, path: str, shown: str) -> Any:
+        if len(value) > UNKNOWN_FIELDS:
+            raise too_many(path, UNKNOWN_FIELDS, "fields")
         fields = {field.encode_name: field.type for field in struct.fields}
         known: dict[str, Any] = {}
         for name, item in value.items():

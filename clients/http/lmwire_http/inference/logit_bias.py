@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import Meta
 
 from ..errors import invalid_field
+from ..limits import Biases
 
-LogitBias: TypeAlias = dict[str, Annotated[Any, Meta(extra_json_schema={"type": "number"})]]
+LogitBias: TypeAlias = Biases[Annotated[Any, Meta(extra_json_schema={"type": "number"})]]
 _TOKEN_ID: Final = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
 
 

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
+from ..limits import ShortList, TokenList
+
 ZERO_PROBABILITY = -9999.0
 """OpenAI's value for the logarithm of probability 0, which JSON cannot represent."""
 
@@ -17,7 +19,7 @@ class TopLogprob(Struct, kw_only=True):
 
     token: str
     logprob: float
-    bytes: list[int]
+    bytes: TokenList[int]
 
 
 class TokenLogprob(Struct, kw_only=True):
@@ -25,9 +27,9 @@ class TokenLogprob(Struct, kw_only=True):
 
     token: str
     logprob: float
-    bytes: list[int]
+    bytes: TokenList[int]
     """UTF-8 of the token. Only the bytes of several tokens together need to be valid text."""
-    top_logprobs: list[TopLogprob]
+    top_logprobs: ShortList[TopLogprob]
 
 
 class Logprobs(Struct, kw_only=True):

@@ -1,34 +1,52 @@
 """Several streams merged into one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from itertools import islice
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
+AT_ONCE: Final = 32
+"""Most streams of one request that run together, so that other requests can run and those that wait take no memory."""
 
-async def merge_streams(sources: Sequence[AsyncIterator[T]]) -> AsyncGenerator[T, None]:
-    """Yield the items of all sources as they come. If one fails, or this iterator is closed, cancel the others."""
-    if len(sources) == 1:
-        async for item in sources[0]:
+
+async def merge_streams(
+    open_stream: Callable[[int], AsyncIterator[T]], count: int, at_once: int = AT_ONCE
+) -> AsyncGenerator[T, None]:
+    """Yield the items of several streams as they come. If one fails, or this iterator is closed, cancel the others.
+
+    Args:
+        open_stream: Returns the stream with a number. It is called when the stream's turn has come.
+        count: Number of streams.
+        at_once: Most streams that run together.
+    """
+    if count == 1:
+        async for item in open_stream(0):
             yield item
         return
     arrivals: asyncio.Queue[T | asyncio.Task[None]] = asyncio.Queue()
+    readers: set[asyncio.Task[None]] = set()
+    waiting = iter(range(count))
 
-    async def read(source: AsyncIterator[T]) -> None:
-        async for item in source:
+    async def read(number: int) -> None:
+        async for item in open_stream(number):
             arrivals.put_nowait(item)
 
-    readers = [asyncio.create_task(read(source)) for source in sources]
-    for reader in readers:
-        reader.add_done_callback(arrivals.put_nowait)
+    def start(most: int) -> None:
+        for number in islice(waiting, most):
+            reader = asyncio.create_task(read(number))
+            readers.add(reader)
+            reader.add_done_callback(arrivals.put_nowait)
+
     try:
-        running = len(readers)
-        while running:
+        start(at_once)
+        while readers:
             arrival = await arrivals.get()
             if isinstance(arrival, asyncio.Task):
                 arrival.result()
-                running -= 1
+                readers.remove(arrival)
+                start(1)
             else:
                 yield arrival
     finally:

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from lmwire import PromptOptions
 
 from ..inference.option_fields import given_fields, shared_fields
+from ..limits import ContextFiles, ShortList, StopStrings
 
 _UNNAMED: Final = "tmp"
 """The name of a file without one, as in llama.cpp's server."""
@@ -34,7 +35,7 @@ class InfillRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Text before the gap."""
     input_suffix: str | None = None
     """Text after the gap."""
-    input_extra: list[ExtraFile] | None = None
+    input_extra: ContextFiles[ExtraFile] | None = None
     """Parts of other files, the most relevant last."""
     prompt: str | None = None
     """The line of the cursor, up to the cursor. It follows `input_prefix`."""
@@ -47,9 +48,9 @@ class InfillRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     t_max_prompt_ms: int | None = None
     """Ignored, as by llama.cpp's server."""
     stream: bool | None = None
-    response_fields: list[str] | None = None
+    response_fields: ShortList[str] | None = None
     """Fields of the response, with a slash between the names of nested ones. Absent or empty: all."""
-    stop: str | list[str] | None = None
+    stop: str | StopStrings | None = None
     temperature: float | None = None
     """Absent: 0, the most probable tokens."""
     top_k: int | None = None
@@ -60,7 +61,7 @@ class InfillRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     frequency_penalty: float | None = None
     seed: int | None = None
     cache: str | None = None
-    samplers: list[str] | None = None
+    samplers: ShortList[str] | None = None
     """Ignored: the order of the samplers is fixed."""
     id_slot: int | None = None
     """Ignored: the server chooses the place in the batch."""

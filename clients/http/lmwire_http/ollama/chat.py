@@ -29,7 +29,8 @@ def _make_line(part: AnswerPart, **fields: Any) -> ChatResponse:
 async def _chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
     if not body.messages:
         return await load_or_unload(context, body, _make_line)
-    messages, options = wire_messages(body.messages), chat_options(body, body.tools)
+    messages = await context.beside_loop(wire_messages, body.messages)
+    options = chat_options(body, body.tools)
 
     def generate() -> AbstractAsyncContextManager[Generation]:
         rename = partial(client_field, body.messages or ())

@@ -14,6 +14,7 @@ from ..http.replies import Json
 from ..inference.model_kinds import check_capability
 from ..inference.option_fields import given_fields
 from ..inference.worker_lease import lease_worker
+from ..limits import Inputs
 from ..pool.idle_limits import KeepAlive, idle_limit
 from .keep_alive import keeping_alive
 from .model_names import without_tag
@@ -24,7 +25,7 @@ class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     model: str = ""
     """May be absent if exactly one model is served."""
-    input: str | list[str] | None = None
+    input: str | Inputs[str] | None = None
     """One or several texts. Without a text, the model is loaded."""
     dimensions: int | None = None
     keep_alive: KeepAlive | None = None

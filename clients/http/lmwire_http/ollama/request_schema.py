@@ -1,14 +1,15 @@
 """Bodies of requests that generate text."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from ..limits import Calls, JsonObject, Messages, Parts, StopStrings, TokenList, Tools
 from ..pool.idle_limits import KeepAlive
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 """Reasoning on or off, or its effort."""
-AnswerFormat: TypeAlias = dict[str, Any] | Literal["", "json"]
+AnswerFormat: TypeAlias = JsonObject | Literal["", "json"]
 """A JSON Schema, or `json` for any JSON object."""
 
 
@@ -24,7 +25,7 @@ class OllamaOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     min_p: float | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     """A negative number is a random one."""
-    stop: str | list[str] | None = None
+    stop: str | StopStrings | None = None
     repeat_penalty: float | None = None
     repeat_last_n: Annotated[int, Meta(ge=-1)] | None = None
     """Number of newest tokens that the penalties look at; 0 turns them off, and -1 stands for all."""
@@ -54,7 +55,7 @@ class CallFunction(Struct, kw_only=True, forbid_unknown_fields=True):
     """The function of a call."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: JsonObject = {}
     index: int | None = None
     """Ignored: the calls are in order."""
 
@@ -72,11 +73,11 @@ class Message(Struct, kw_only=True, forbid_unknown_fields=True):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | None = None
-    images: list[str] | None = None
+    images: Parts[str] | None = None
     """Images in base64, which the model sees before the content."""
     thinking: str | None = None
     """The reasoning of an earlier answer."""
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Calls[ToolCall] | None = None
     tool_name: str | None = None
     """The tool whose result the message is."""
     tool_call_id: str | None = None
@@ -88,7 +89,7 @@ class ToolFunction(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonObject | None = None
     """A JSON Schema."""
 
 
@@ -102,9 +103,9 @@ class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
 class OllamaChatRequest(AnswerRequest, kw_only=True, forbid_unknown_fields=True):
     """The body of /api/chat."""
 
-    messages: list[Message] | None = None
+    messages: Messages[Message] | None = None
     """Without messages, the model is loaded, or unloaded if `keep_alive` is 0."""
-    tools: list[Tool] | None = None
+    tools: Tools[Tool] | None = None
 
 
 class GenerateRequest(AnswerRequest, kw_only=True, forbid_unknown_fields=True):
@@ -113,7 +114,7 @@ class GenerateRequest(AnswerRequest, kw_only=True, forbid_unknown_fields=True):
     prompt: str | None = None
     """Without a prompt, the model is loaded, or unloaded if `keep_alive` is 0."""
     system: str | None = None
-    images: list[str] | None = None
+    images: Parts[str] | None = None
     """Images in base64, which the model sees before the prompt."""
     raw: bool | None = None
     """Continue the prompt as it is, without the chat template."""
@@ -121,5 +122,5 @@ class GenerateRequest(AnswerRequest, kw_only=True, forbid_unknown_fields=True):
     """Text after a gap, which the answer fills; `prompt` is the text before it. Needs a model that fills gaps."""
     template: str | None = None
     """Not supported, unless empty."""
-    context: list[int] | None = None
+    context: TokenList[int] | None = None
     """Not supported, unless empty."""

@@ -9,12 +9,13 @@ from lmwire import MediaPartDict, TextPartDict
 
 from ..errors import invalid_field
 from ..inference.media_inputs import audio_input, image_input
+from ..limits import JsonObject, Parts
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
 
 
 class _Part(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
-    prompt_cache_breakpoint: dict[str, Any] | None = None
+    prompt_cache_breakpoint: JsonObject | None = None
     """Ignored: shared prefixes are always cached."""
 
 
@@ -68,7 +69,7 @@ class FilePart(_Part, tag="file"):
 
 
 Part: TypeAlias = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
-Content: TypeAlias = str | list[Part]
+Content: TypeAlias = str | Parts[Part]
 
 
 def wire_content(content: Content, path: str) -> str | list[PartDict]:

@@ -8,13 +8,14 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from ..errors import invalid_field
+from ..errors import invalid_field, too_many
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.replies import Json, Reply
 from ..inference.model_kinds import check_capability
 from ..inference.option_fields import given_fields
 from ..inference.worker_lease import lease_worker
+from ..limits import INPUTS, TokenList
 
 
 class EmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +23,7 @@ class EmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     model: str = ""
     """May be absent, or `default`, if exactly one model is served."""
-    input: str | list[str | int | list[int]]
+    input: str | TokenList[str | int | TokenList[int]]
     """One or several texts. Token ids are not supported."""
     dimensions: int | None = None
     encoding_format: Literal["float", "base64"] | None = None
@@ -84,6 +85,8 @@ def _texts(body: EmbeddingRequest) -> list[str]:
             "input: token ids are not supported; send the texts (in LangChain: check_embedding_ctx_length=False)",
             "input",
         )
+    if len(texts) > INPUTS:
+        raise too_many("input", INPUTS, "texts")
     return texts
 
 

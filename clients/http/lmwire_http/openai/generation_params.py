@@ -9,6 +9,7 @@ from lmwire_protocol import Format
 
 from ..inference.logit_bias import LogitBias, token_biases
 from ..inference.option_fields import given_fields, shared_fields
+from ..limits import StopStrings
 from ..settings import Settings
 from .usage import UsageSoFar
 
@@ -44,7 +45,7 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     frequency_penalty: float | None = None
     logit_bias: LogitBias | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
-    stop: str | list[str] | None = None
+    stop: str | StopStrings | None = None
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None

@@ -11,6 +11,7 @@ from lmwire import MessageDict
 
 from ..errors import invalid_field
 from ..inference.missing_call_ids import CallIds
+from ..limits import Calls, JsonObject, Parts
 from .content_parts import Content, wire_content
 from .unsupported_fields import reject_fields
 
@@ -19,7 +20,7 @@ class FunctionCall(Struct, kw_only=True, forbid_unknown_fields=True):
     """The function and arguments of a call."""
 
     name: str
-    arguments: str | dict[str, Any]
+    arguments: str | JsonObject
     """An object, or its JSON text; see `wire_arguments` for other text."""
     parsed_arguments: Any = None
     """Ignored: OpenAI's own client adds it to messages that it has parsed."""
@@ -64,13 +65,13 @@ class AssistantMessage(_Message, tag="assistant"):
 
     content: Content | None = None
     """May be absent with tool calls or a refusal."""
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Calls[ToolCall] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     """Another name of `reasoning_content`. A message may have only one of them."""
     refusal: str | None = None
     """A refusal, which takes the place of the content."""
-    annotations: list[Any] | None = None
+    annotations: Parts[Any] | None = None
     """Ignored: sources of text from a search."""
     parsed: Any = None
     """Ignored, as is `parsed_arguments`."""

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 import lmwire_protocol as wire
 
+from ..limits import JsonObject
+
 
 class TextFormat(Struct, tag_field="type", tag="text", kw_only=True, forbid_unknown_fields=True):
     """Any text."""
@@ -14,7 +16,7 @@ class TextFormat(Struct, tag_field="type", tag="text", kw_only=True, forbid_unkn
 class JsonObjectFormat(Struct, tag_field="type", tag="json_object", kw_only=True, forbid_unknown_fields=True):
     """A JSON object."""
 
-    schema: dict[str, Any] | None = None
+    schema: JsonObject | None = None
     """A JSON Schema that the object follows, as llama.cpp and others have it; any object if absent."""
 
 
@@ -24,7 +26,7 @@ class JsonSchema(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
     """Ignored, as is `description`: the model does not see them."""
     description: str | None = None
-    schema: dict[str, Any] | None = None
+    schema: JsonObject | None = None
     """Any JSON object if absent."""
     strict: bool | None = None
     """Ignored: the answer always follows the schema, token by token."""

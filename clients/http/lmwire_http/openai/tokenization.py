@@ -3,7 +3,7 @@
 The two servers have the same paths and different bodies. A request with `content` gets llama-server's response.
 """
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -18,6 +18,7 @@ from ..inference.chat import lease_for_prompt
 from ..inference.field_aliases import TEMPLATE_ALIASES, reasoning_aliases, renamed
 from ..inference.option_fields import given_fields
 from ..inference.reasoning_effort import ReasoningEffort, effort_options
+from ..limits import JsonObject, Messages, TokenList, Tools
 from .messages import Message, client_field, wire_messages
 from .tools import Tool, wire_tools
 
@@ -50,15 +51,15 @@ class TokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     prompt: str | None = None
     """vLLM: a text."""
-    messages: Annotated[list[Message], Meta(min_length=1)] | None = None
+    messages: Annotated[Messages[Message], Meta(min_length=1)] | None = None
     """vLLM: a conversation. The fields from `tools` on have the meaning of chat completions."""
     add_special_tokens: bool | None = None
     """Add the tokens that the tokenizer puts around a text. If absent, they are added to `prompt`."""
     return_token_strs: bool | None = None
     """Not supported."""
-    tools: list[Tool] | None = None
+    tools: Tools[Tool] | None = None
     chat_template: str | None = None
-    template_args: dict[str, Any] | None = None
+    template_args: JsonObject | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     prefix: str | None = None
@@ -87,7 +88,7 @@ class DetokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     model: str = ""
     """May be absent, or `default`, if exactly one model is served."""
-    tokens: list[Annotated[int, Meta(ge=0, le=2**53 - 1)]]
+    tokens: TokenList[Annotated[int, Meta(ge=0, le=2**53 - 1)]]
 
 
 class DetokenizedText(Struct, kw_only=True):
@@ -129,7 +130,7 @@ async def _tokenize_text(
 
 
 async def _tokenize_messages(context: RequestContext, body: TokenizeRequest, given: list[Message]) -> Tokenized:
-    messages = wire_messages(given)
+    messages = await context.beside_loop(wire_messages, given)
     options = given_fields(body, *_TEMPLATE_FIELDS)
     if body.tools:
         options["tools"] = wire_tools(body.tools)

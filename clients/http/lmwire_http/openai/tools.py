@@ -8,6 +8,7 @@ from lmwire import NamedToolDict, ToolDict
 
 from ..errors import invalid_field
 from ..inference.option_fields import given_fields
+from ..limits import JsonObject
 
 
 class Function(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -15,7 +16,7 @@ class Function(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonObject | None = None
     """A JSON Schema."""
     strict: bool | None = None
     """Make the arguments follow the schema, token by token."""
@@ -29,7 +30,7 @@ class Tool(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
     """The function's fields may stand in the tool itself, as in `/v1/responses`."""
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonObject | None = None
     strict: bool | None = None
 
 

@@ -45,7 +45,7 @@ class Ranking(Struct, kw_only=True):
 
 
 async def _rerank(context: RequestContext, body: RerankRequest) -> Reply:
-    reranker = Reranker(context, body)
+    reranker = await context.beside_loop(Reranker, context, body)
     ranked = await reranker.relevances()
     texts = None if body.return_documents is False else reranker.texts
     results = [

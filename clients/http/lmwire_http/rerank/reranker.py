@@ -1,10 +1,10 @@
 """The relevance of documents, from the probabilities of a generative reranker's answers."""
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from lmwire import Answer, AsyncStream
@@ -19,8 +19,6 @@ from ..pool import Lease
 from .prompt import NO, YES, is_reranker, make_prompt, relevance
 from .request_schema import RerankRequest, document_texts
 
-_MAX_CONCURRENT: Final = 32
-"""Most documents of one request that run together, so that other requests can run."""
 _FORCING_BIAS: Final = 100
 """Logit bias that makes a token the answer. Log-probabilities are those before it."""
 _TOP_LOGPROBS: Final = 20
@@ -59,7 +57,6 @@ class Reranker:
     def __init__(self, context: RequestContext, body: RerankRequest) -> None:
         self._context, self._body = context, body
         self.texts = document_texts(body)
-        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def relevances(self) -> list[Relevance]:
         """Return the relevance of each document, the most relevant first.
@@ -68,8 +65,7 @@ class Reranker:
             ApiError: The model is not a reranker, or has failed.
         """
         answers = await self._answer_tokens()
-        scorers = [self._score(index, answers) for index in range(len(self.texts))]
-        async with aclosing(merge_streams(scorers)) as scores:
+        async with aclosing(merge_streams(partial(self._score, answers), len(self.texts))) as scores:
             return sorted([score async for score in scores], key=lambda score: (-score.score, score.index))
 
     async def _answer_tokens(self) -> _AnswerTokens:
@@ -81,11 +77,10 @@ class Reranker:
             raise _not_a_reranker(self._body.model or lease.model_id)
         return _AnswerTokens(tokens[0].ids[0], tokens[1].ids[0])
 
-    async def _score(self, index: int, answers: _AnswerTokens) -> AsyncIterator[Relevance]:
-        async with self._slots:
-            logprobs, usage = await self._ask(index, answers.yes)
-            if answers.no not in logprobs:  # it is not among the most probable tokens
-                logprobs |= (await self._ask(index, answers.no))[0]
+    async def _score(self, answers: _AnswerTokens, index: int) -> AsyncIterator[Relevance]:
+        logprobs, usage = await self._ask(index, answers.yes)
+        if answers.no not in logprobs:  # it is not among the most probable tokens
+            logprobs |= (await self._ask(index, answers.no))[0]
         score = relevance(logprobs.get(answers.yes, -math.inf), logprobs.get(answers.no, -math.inf))
         yield Relevance(index, score, usage.prompt_tokens)
 

@@ -8,12 +8,17 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-_MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Length of a request's head."""
+MAX_HEADERS: Final = 100
+"""Headers of a request, and of the trailers of its body. Clients send about 20."""
 _MAX_PIPELINED: Final = 8
 """Pipelined requests that are read ahead. While reading is paused, a disconnect goes unnoticed."""
+_HEAD_PROBLEM: Final = b"the request's head is over 64 KiB or has over %d headers; send fewer" % MAX_HEADERS
 _HEAD_TOO_LONG: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-type: text/plain\r\ncontent-length: 33\r\nconnection: close\r\n\r\nthe request's head is over 64 KiB"
+    b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+    % (len(_HEAD_PROBLEM), _HEAD_PROBLEM)
 )
 _TOO_MANY_CONNECTIONS: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\n"
@@ -48,6 +53,9 @@ class ClientConnection(HttpToolsProtocol):
         self._body_timer: asyncio.TimerHandle | None = None
         """Runs until a request's body has arrived, whether it is read or not."""
         self._head_bytes = 0
+        self._field_bytes = 0
+        """Bytes of the parsed URL and headers, which may arrive in one piece with the body."""
+        self._header_count = 0
         self._head_timer: asyncio.TimerHandle | None = None
         """Runs until a request's head has arrived."""
         self._read_timer: asyncio.TimerHandle | None = None
@@ -67,15 +75,33 @@ class ClientConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
         super().data_received(data)
-        if self._head_timer:
+        if self._head_timer and not self.transport.is_closing():
             self._head_bytes += len(data)
-            if self._head_bytes > _MAX_HEAD_BYTES:
-                self.transport.write(_HEAD_TOO_LONG)
-                self.transport.close()
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse_head()
+
+    def on_url(self, url: bytes) -> None:
+        """Check the head's length."""
+        super().on_url(url)
+        self._check_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Check the head's length, and the number of headers."""
+        self._header_count += 1
+        self._check_head(len(name) + len(value))
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        """Respond to a request that cannot be parsed, or whose head is too long."""
+        if self._is_head_too_long:
+            self._refuse_head()
+        else:
+            super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
         """Start to wait for a request's head."""
         super().on_message_begin()
+        self._field_bytes = self._header_count = 0
         self._start_head_timer()
 
     def on_headers_complete(self) -> None:
@@ -124,6 +150,21 @@ class ClientConnection(HttpToolsProtocol):
         if self._read_timer:
             self._read_timer.cancel()
             self._read_timer = None
+
+    @property
+    def _is_head_too_long(self) -> bool:
+        return self._field_bytes > MAX_HEAD_BYTES or self._header_count > MAX_HEADERS
+
+    def _check_head(self, added_bytes: int) -> None:
+        """Stop the parser if the head is too long. It then calls `send_400_response`."""
+        self._field_bytes += added_bytes
+        if self._is_head_too_long:
+            raise ValueError("the head is too long")
+
+    def _refuse_head(self) -> None:
+        if self.is_idle:  # otherwise the client still reads the answer to an earlier request
+            self.transport.write(_HEAD_TOO_LONG)
+        self.transport.close()
 
     def _start_head_timer(self) -> None:
         self._stop_request_timers()

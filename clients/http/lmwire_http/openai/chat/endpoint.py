@@ -114,7 +114,8 @@ class ChatGeneration:
 
 async def _create_chat_completion(context: RequestContext, body: ChatRequest) -> Reply:
     is_transcript = await writes_down_speech(context, body)
-    completion = TranscriptCompletion(context, body) if is_transcript else ChatGeneration(context, body)
+    kind = TranscriptCompletion if is_transcript else ChatGeneration
+    completion = await context.beside_loop(kind, context, body)
     return await reply_with(completion, stream=body.stream)
 
 

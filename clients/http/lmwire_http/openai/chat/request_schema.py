@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ...inference.reasoning_effort import ReasoningEffort
+from ...limits import JsonObject, Messages, ShortList, Tools
 from ...settings import MAX_IMAGE_GROUP
 from ..generation_params import Count, GenerationParams
 from ..messages import Message
@@ -18,8 +19,8 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     The fields from `chat_template` on are lmwire's own and have the meaning of PROTOCOL.md.
     """
 
-    messages: Annotated[list[Message], Meta(min_length=1)]
-    tools: list[Tool] | None = None
+    messages: Annotated[Messages[Message], Meta(min_length=1)]
+    tools: Tools[Tool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
@@ -30,21 +31,21 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """True if absent and `top_logprobs` is above 0."""
     top_logprobs: int | None = None
     reasoning_effort: ReasoningEffort | None = None
-    modalities: list[str] | None = None
+    modalities: ShortList[str] | None = None
     """Must be text: no other modality is supported."""
     verbosity: Literal["low", "medium", "high"] | None = None
     """Ignored: models have no switch for it."""
 
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     """Ignored, as are the next six fields."""
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
-    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_options: JsonObject | None = None
 
-    functions: Annotated[list[Function], Meta(min_length=1)] | None = None
+    functions: Annotated[Tools[Function], Meta(min_length=1)] | None = None
     """Tools in the older format. The answer has at most one call, as `function_call`."""
     function_call: FunctionChoice | None = None
     """The tool choice in the older format."""
@@ -56,7 +57,7 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     moderation: Any = None
 
     chat_template: str | None = None
-    template_args: dict[str, Any] | None = None
+    template_args: JsonObject | None = None
     add_generation_prompt: bool | None = None
     """True if absent, or false with `continue_final_message`."""
     continue_final_message: bool | None = None

@@ -36,7 +36,7 @@ async def writes_down_speech(context: RequestContext, body: ChatRequest) -> bool
     Raises:
         ApiError: The request is invalid, or the model cannot be loaded.
     """
-    if not any(part["type"] == "audio" for _, part in new_media(wire_messages(body.messages))):
+    if not await context.beside_loop(_has_new_sounds, body):
         return False
     async with lease_worker(context, body.model, rename=lambda field: field) as lease:
         return "transcribe" in lease.model.capabilities and "chat" not in lease.model.capabilities
@@ -95,6 +95,10 @@ class TranscriptCompletion:
                     yield (_SEPARATOR if number else "") + segment.text.lstrip() if is_first else segment.text
                     is_first = False
                 finish_reason(transcript.result.finish_reason)
+
+
+def _has_new_sounds(body: ChatRequest) -> bool:
+    return any(part["type"] == "audio" for _, part in new_media(wire_messages(body.messages)))
 
 
 def _check(body: ChatRequest) -> None:

@@ -74,7 +74,8 @@ class CompletionGeneration:
 
 
 async def _create_completion(context: RequestContext, body: CompletionRequest) -> Reply:
-    return await reply_with(CompletionGeneration(context, body), stream=body.stream)
+    generation = await context.beside_loop(CompletionGeneration, context, body)
+    return await reply_with(generation, stream=body.stream)
 
 
 COMPLETIONS: Final = Endpoint(

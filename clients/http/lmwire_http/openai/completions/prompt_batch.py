@@ -1,6 +1,5 @@
 """The prompts of a completion request. Each is a request to a worker, and they run together."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
@@ -26,8 +25,6 @@ from .request_schema import (
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 _MAX_TOKENS: Final = 16
 """OpenAI's default."""
-_MAX_CONCURRENT: Final = 32
-"""Most prompts of one request that run together, so that other requests can run."""
 
 StreamItem: TypeAlias = tuple[int, Batch | events.ResultDone]
 """A prompt's number with its next deltas, or with its result."""
@@ -50,17 +47,13 @@ class PromptBatch:
         self._context, self._body = context, body
         self._prompts = prompts_of(body)
         self._options: Any = completion_options(body)
-        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
+        self.echo_texts = [prompt if body.echo and isinstance(prompt, str) else "" for prompt in self._prompts]
+        """Text before each prompt's choices: the prompt if the request sets `echo`, else empty."""
 
     @property
     def n(self) -> int:
         """Number of choices for each prompt."""
         return self._body.n or 1
-
-    @property
-    def echo_texts(self) -> list[str]:
-        """Text before each prompt's choices: the prompt if the request sets `echo`, else empty."""
-        return [prompt if self._body.echo and isinstance(prompt, str) else "" for prompt in self._prompts]
 
     async def stream(self, progress: ProgressTracker) -> AsyncGenerator[StreamItem, None]:
         """Yield the items of all prompts as they come.
@@ -71,8 +64,8 @@ class PromptBatch:
         Raises:
             ApiError: A generation has failed.
         """
-        sources = [self._stream(number, progress) for number in range(len(self._prompts))]
-        async with aclosing(merge_streams(sources)) as parts:
+        streams = merge_streams(partial(self._stream, progress), len(self._prompts))
+        async with aclosing(streams) as parts:
             async for part in parts:
                 yield part
 
@@ -82,17 +75,17 @@ class PromptBatch:
         Raises:
             ApiError: A generation has failed.
         """
-        async with aclosing(merge_streams([self._answers(number) for number in range(len(self._prompts))])) as wholes:
+        async with aclosing(merge_streams(self._answers, len(self._prompts))) as wholes:
             return sorted([whole async for whole in wholes], key=lambda whole: whole[0])
 
-    async def _stream(self, number: int, progress: ProgressTracker) -> AsyncIterator[StreamItem]:
-        async with self._slots, self._generation(number, progress.options(number)) as generation:
+    async def _stream(self, progress: ProgressTracker, number: int) -> AsyncIterator[StreamItem]:
+        async with self._generation(number, progress.options(number)) as generation:
             async for batch in generation:
                 yield number, batch
             yield number, generation.result
 
     async def _answers(self, number: int) -> AsyncIterator[PromptResult]:
-        async with self._slots, self._generation(number) as generation:
+        async with self._generation(number) as generation:
             answers = await generation.answers()
             if compares_answers(self._body):
                 answers = best_answers(answers, self.n)

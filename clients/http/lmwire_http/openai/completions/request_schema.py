@@ -6,7 +6,8 @@ from msgspec import Meta
 
 from lmwire import PromptOptions
 
-from ...errors import invalid_field
+from ...errors import invalid_field, too_many
+from ...limits import PROMPTS, TokenList
 from ..generation_params import Count, GenerationParams, generation_options
 from ..generation_params import client_field as renamed_option
 
@@ -19,7 +20,7 @@ _TOKEN_FIELD: Final = "prompt["
 class CompletionRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """Prompts to continue. Null fields count as absent."""
 
-    prompt: str | list[str | int | list[int]] | None = None
+    prompt: str | TokenList[str | int | TokenList[int]] | None = None
     """A text, several texts, a list of token ids, or several such lists. Absent: the model's own start of a text."""
     max_tokens: Count | None = None
     echo: bool | None = None
@@ -49,7 +50,11 @@ def prompts_of(body: CompletionRequest) -> list[Prompt]:
         if type(item) is not type(given[0]):
             problem = "must be of the same kind as those before: texts, token ids, or lists of token ids"
             raise invalid_field(f"prompt[{place}]: {problem}", f"prompt[{place}]")
-    return [given] if isinstance(given[0], int) else given
+    if isinstance(given[0], int):
+        return [given]
+    if len(given) > PROMPTS:
+        raise too_many("prompt", PROMPTS, "prompts")
+    return given
 
 
 def completion_options(body: CompletionRequest) -> PromptOptions:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from lmwire import MessageDict
 
@@ -59,6 +59,8 @@ class Conversation:
     ) -> None:
         self.messages: list[MessageDict] = []
         self._sources: list[_Source] = []
+        self._texts: dict[tuple[int, str], list[str]] = {}
+        """The texts of each message's field that several items may add to. They are joined once."""
         if instructions:
             self._add({"role": "system", "content": instructions}, _Source("instructions", ""))
         for item in earlier:
@@ -68,6 +70,8 @@ class Conversation:
                 self._add_item(item, f"input[{number}]")
         if not self.messages:
             raise invalid_field("input: has no item that the model can read; add a message", "input")
+        for (number, field), texts in self._texts.items():
+            cast(Any, self.messages[number])[field] = "".join(texts)
         for message in self.messages:
             if "tool_calls" not in message:
                 message.setdefault("content", "")
@@ -87,15 +91,13 @@ class Conversation:
     def _add_item(self, item: InputItem, path: str) -> None:
         match item:
             case Message(role="assistant"):
-                turn = self._turn(path, "tool_calls")
-                turn["content"] = str(turn.get("content", "")) + _joined_text(item)
+                self._add_text(self._turn(path, "tool_calls"), "content", _joined_text(item))
             case Message():
                 where = f"{path}.content"
                 content = item.content if isinstance(item.content, str) else _parts(item.content, where)
                 self._add({"role": item.role, "content": content}, _source(path, "content"))
             case Reasoning():
-                turn = self._turn(path, "content", "tool_calls")
-                turn["reasoning"] = turn.get("reasoning", "") + _joined_reasoning(item)
+                self._add_text(self._turn(path, "content", "tool_calls"), "reasoning", _joined_reasoning(item))
             case AdditionalTools():
                 pass  # the tool set has them
             case FunctionCall():
@@ -107,6 +109,11 @@ class Conversation:
                 output = item.output if isinstance(item.output, str) else _parts(item.output, where)
                 message: MessageDict = {"role": "tool", "tool_call_id": item.call_id, "content": output}
                 self._add(message, _source(path, "output"))
+
+    def _add_text(self, turn: Any, field: str, text: str) -> None:
+        """Add a text to the last message, which is the turn."""
+        turn[field] = ""  # the field keeps its place among the others
+        self._texts.setdefault((len(self.messages) - 1, field), []).append(text)
 
     def _add_call(self, item: Call, arguments: dict[str, Any] | str, path: str) -> None:
         name = function_name(item.name, item.namespace)

@@ -33,12 +33,13 @@ class Deleted(Struct, kw_only=True):
 
 
 async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
-    response = ResponseGeneration(context, body)
+    response = await context.beside_loop(ResponseGeneration, context, body)
     return response.stream() if body.stream else await response.whole()
 
 
 async def _count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:
-    return Json(InputTokens(input_tokens=await ResponseGeneration(context, body).count_tokens()))
+    response = await context.beside_loop(ResponseGeneration, context, body)
+    return Json(InputTokens(input_tokens=await response.count_tokens()))
 
 
 async def _get(context: RequestContext, _: None) -> Reply:

@@ -13,6 +13,7 @@ from ...errors import invalid_field
 from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
 from ...inference.logprobs import TokenLogprob
+from ...limits import JsonObject, Logprobs, Messages, Parts, Tools
 from ..ids import new_id
 from .tool_schema import Tool, served_tools
 from .translated_items import translate_item
@@ -30,7 +31,7 @@ class InputText(_Part, tag="input_text", kw_only=True, omit_defaults=True):
     """Text of the user."""
 
     text: str
-    prompt_cache_breakpoint: dict[str, Any] | None = None
+    prompt_cache_breakpoint: JsonObject | None = None
     """Ignored: shared prefixes are always cached."""
 
 
@@ -43,7 +44,7 @@ class InputImage(_Part, tag="input_image", kw_only=True, omit_defaults=True):
     """Ignored: the model sees the image at its own resolution."""
     file_id: str | None = None
     """Not supported."""
-    prompt_cache_breakpoint: dict[str, Any] | None = None
+    prompt_cache_breakpoint: JsonObject | None = None
     """Ignored, as in `InputText`."""
 
 
@@ -55,9 +56,9 @@ class OutputText(_Part, tag="output_text", kw_only=True):
     """Text of the model."""
 
     text: str
-    annotations: list[Any] = []
+    annotations: Parts[Any] = []
     """Ignored in requests: sources of text from a search. Responses have none."""
-    logprobs: list[TokenLogprob] | None = None
+    logprobs: Logprobs[TokenLogprob] | None = None
 
 
 class Refusal(_Part, tag="refusal", kw_only=True):
@@ -92,7 +93,7 @@ class Message(Item, tag="message", kw_only=True):
     """A message."""
 
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[MessagePart]
+    content: str | Parts[MessagePart]
     phase: Literal["commentary", "final_answer"] | None = None
     """Ignored."""
 
@@ -129,7 +130,7 @@ class FunctionCallOutput(Item, tag="function_call_output", kw_only=True):
     """The result of a function call."""
 
     call_id: str
-    output: str | list[InputText | InputImage | InputFile]
+    output: str | Parts[InputText | InputImage | InputFile]
     name: str | None = None
     """Ignored, as are the next two fields: the call has them."""
     caller: Any = None
@@ -140,7 +141,7 @@ class CustomToolCallOutput(Item, tag="custom_tool_call_output", kw_only=True):
     """The result of a call of a custom tool."""
 
     call_id: str
-    output: str | list[InputText | InputImage | InputFile]
+    output: str | Parts[InputText | InputImage | InputFile]
     name: str | None = None
     """Ignored, as are the next two fields: the call has them."""
     caller: Any = None
@@ -150,9 +151,9 @@ class CustomToolCallOutput(Item, tag="custom_tool_call_output", kw_only=True):
 class Reasoning(Item, tag="reasoning", kw_only=True):
     """The model's reasoning."""
 
-    summary: list[SummaryText] = []
+    summary: Parts[SummaryText] = []
     """Takes the place of absent content. Responses have none."""
-    content: list[ReasoningText] | None = None
+    content: Parts[ReasoningText] | None = None
     encrypted_content: str | None = None
     """Ignored: only the service that wrote it can read it."""
 
@@ -162,7 +163,7 @@ class AdditionalTools(Item, tag="additional_tools", kw_only=True):
 
     role: Literal["user", "assistant", "system", "developer"] | None = None
     """Ignored."""
-    tools: list[Tool | None]
+    tools: Tools[Tool | None]
     """Null is a tool that is left out."""
 
 
@@ -175,10 +176,10 @@ InputItem: TypeAlias = Message | Call | FunctionCallOutput | CustomToolCallOutpu
 OutputItem: TypeAlias = Reasoning | Message | Call
 
 
-class _InputField(Struct):
+class InputField(Struct):
     """The part of a body with the items, so that errors name the field."""
 
-    input: list[InputItem | ItemReference | None]
+    input: Messages[InputItem | ItemReference | None]
 
 
 _TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in get_args(InputItem | ItemReference))
@@ -199,7 +200,7 @@ def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Seq
     if not input:
         raise invalid_field("input: is an empty list; give a text, or items", "input")
     served = [_served(translate_item(item), f"input[{place}]", unknown) for place, item in enumerate(input)]
-    return convert({"input": served}, _InputField, unknown).input
+    return convert({"input": served}, InputField, unknown).input
 
 
 def _served(item: dict[str, Any], path: str, unknown: UnknownFields) -> dict[str, Any] | None:

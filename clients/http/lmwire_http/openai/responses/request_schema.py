@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from ...inference.reasoning_effort import ReasoningEffort
+from ...limits import JsonObject, Messages, Metadata, ShortList, Tools
 from ..generation_params import Count, GenerationParams
 from ..response_format import JsonObjectFormat, TextFormat
 
@@ -12,7 +13,7 @@ from ..response_format import JsonObjectFormat, TextFormat
 class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True, forbid_unknown_fields=True):
     """JSON that follows a schema, token by token, whatever `strict` says."""
 
-    schema: dict[str, Any]
+    schema: JsonObject
     name: str | None = None
     """Ignored, as is `description`: the model does not see them."""
     description: str | None = None
@@ -56,32 +57,32 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     The fields from `chat_template` on are lmwire's own and have the meaning of PROTOCOL.md.
     """
 
-    input: str | list[dict[str, Any]]
+    input: str | Messages[JsonObject]
     """A text or items. An item without a type is a message."""
     instructions: str | None = None
     previous_response_id: str | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Tools[JsonObject] | None = None
     """Functions, custom tools, and namespaces of both. Others are left out: only OpenAI's own service has them."""
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: str | JsonObject | None = None
     """`none`, `auto`, `required`, one of the tools, or the allowed ones."""
     parallel_tool_calls: bool | None = None
     text: TextConfig | None = None
     reasoning: ReasoningConfig | None = None
     max_output_tokens: Count | None = None
     top_logprobs: int | None = None
-    include: list[Includable] | None = None
+    include: ShortList[Includable] | None = None
     truncation: Literal["auto", "disabled"] | None = None
     store: bool | None = None
     """Store the response, so that requests can continue or get it. True if absent."""
 
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
     """Returned in the response. The next seven fields are ignored."""
-    client_metadata: dict[str, Any] | None = None
+    client_metadata: JsonObject | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
-    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_options: JsonObject | None = None
     max_tool_calls: int | None = None
     """Applies to tools that a server runs. There are none here."""
     background: bool | None = None
@@ -94,7 +95,7 @@ class ResponseRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True
     moderation: Any = None
 
     chat_template: str | None = None
-    template_args: dict[str, Any] | None = None
+    template_args: JsonObject | None = None
     reasoning_budget: int | None = None
     strict_media: bool | None = None
     """Reject images and sounds that the model does not take. If absent, only those after the last answer."""

@@ -8,6 +8,7 @@ from msgspec import Struct
 from ...errors import invalid_field
 from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
+from ...limits import JsonObject, ShortList, Tools
 
 
 class _Tool(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
@@ -15,17 +16,17 @@ class _Tool(Struct, tag_field="type", kw_only=True, forbid_unknown_fields=True):
     description: str | None = None
     defer_loading: bool | None = None
     """Ignored: the model always sees all tools."""
-    allowed_callers: list[Literal["direct"]] | None = None
+    allowed_callers: ShortList[Literal["direct"]] | None = None
 
 
 class FunctionTool(_Tool, tag="function", kw_only=True):
     """A function that the model may call."""
 
-    parameters: dict[str, Any] | None = None
+    parameters: JsonObject | None = None
     """A JSON Schema."""
     strict: bool | None = None
     """Make the arguments follow the schema, token by token."""
-    output_schema: dict[str, Any] | None = None
+    output_schema: JsonObject | None = None
     """Ignored: results of calls are not checked."""
 
 
@@ -51,7 +52,7 @@ class Namespace(Struct, tag_field="type", tag="namespace", kw_only=True, forbid_
 
     name: str
     description: str | None = None
-    tools: list[FunctionTool | CustomTool]
+    tools: Tools[FunctionTool | CustomTool]
 
 
 Tool: TypeAlias = FunctionTool | CustomTool | Namespace
@@ -82,7 +83,7 @@ class ChooseAllowed(Struct, tag_field="type", tag="allowed_tools", kw_only=True,
     """The tools that the model sees."""
 
     mode: Literal["auto", "required"]
-    tools: list[AllowedTool]
+    tools: Tools[AllowedTool]
 
 
 Mode: TypeAlias = Literal["none", "auto", "required"]
@@ -92,13 +93,13 @@ _TOOL_TYPES = ("function", "custom", "namespace")
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
 
 
-class _ToolsField(Struct):
+class ToolsField(Struct):
     """The part of a body with the tools, so that errors name the field."""
 
-    tools: list[Tool | None]
+    tools: Tools[Tool | None]
 
 
-class _ChoiceField(Struct):
+class ChoiceField(Struct):
     """The part of a body with the choice, so that errors name the field."""
 
     tool_choice: ToolChoice
@@ -114,7 +115,7 @@ def read_tools(tools: Sequence[dict[str, Any]], unknown: UnknownFields) -> list[
     Raises:
         ApiError: A tool is invalid, or must not be left out.
     """
-    return convert({"tools": served_tools(tools, "tools", unknown)}, _ToolsField, unknown).tools
+    return convert({"tools": served_tools(tools, "tools", unknown)}, ToolsField, unknown).tools
 
 
 def served_tools(tools: Sequence[Any], path: str, unknown: UnknownFields) -> list[Any]:
@@ -144,7 +145,7 @@ def read_choice(choice: str | dict[str, Any], unknown: UnknownFields) -> ToolCho
     if isinstance(choice, dict) and isinstance(kind := choice.get("type"), str) and kind not in _CHOICE_TYPES:
         problem = f"must be one of {', '.join(_CHOICE_TYPES)}, not {kind!r}: tools of other types are not served"
         raise invalid_field(f"tool_choice.type: {problem}", "tool_choice.type")
-    return convert({"tool_choice": choice}, _ChoiceField, unknown).tool_choice
+    return convert({"tool_choice": choice}, ChoiceField, unknown).tool_choice
 
 
 def _with_type(tool: Any, path: str, unknown: UnknownFields) -> Any:

@@ -8,6 +8,7 @@ from lmwire import TranscribeOptions
 
 from ...errors import invalid_field
 from ...inference.option_fields import given_fields
+from ...limits import ShortList
 from ..unsupported_fields import reject_fields
 
 _UNSUPPORTED: Final = {
@@ -30,7 +31,7 @@ class TranscriptionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     prompt: str | None = None
     temperature: float | None = None
     response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] | None = None
-    timestamp_granularities: list[Literal["word", "segment"]] | None = None
+    timestamp_granularities: ShortList[Literal["word", "segment"]] | None = None
     stream: bool | None = None
     chunking_strategy: Any = None
     """Ignored: recordings of any length are processed in windows."""
