@@ -9,7 +9,7 @@ from ..pool.startup import Startup
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
 from ..telemetry.traces import Tracer, make_tracer
-from .body.work_threads import WorkThreads
+from .body.work_thread import WorkThread
 from .in_flight import InFlightRequests
 from .response_store import ResponseStore
 from .unknown_fields import IgnoredFieldLog
@@ -24,7 +24,7 @@ class AppState:
     metrics: Metrics
     tracer: Tracer | None
     in_flight: InFlightRequests
-    work_threads: WorkThreads
+    work_thread: WorkThread
     startup: Startup
     readiness: Readiness
     ignored_field_log: IgnoredFieldLog
@@ -48,7 +48,7 @@ def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloa
         metrics=Metrics(),
         tracer=make_tracer(settings.otlp_endpoint, settings.api_keys),
         in_flight=InFlightRequests(),
-        work_threads=WorkThreads(),
+        work_thread=WorkThread(),
         startup=startup,
         readiness=Readiness(settings, pool, startup),
         ignored_field_log=IgnoredFieldLog(),

@@ -61,7 +61,7 @@ class RequestContext:
         """
         if not self.is_large:
             return work(*args, **options)
-        return await self.state.work_threads.run(self.client, partial(work, *args, **options))
+        return await self.state.work_thread.run(self.client, partial(work, *args, **options))
 
     def record_lease(self, lease: Lease) -> None:
         """Note the model that serves the request and the time in its queue, for the log, metrics and traces."""

@@ -33,20 +33,22 @@ async def merge_streams(
         async for item in open_stream(number):
             arrivals.put_nowait(item)
 
-    def start(most: int) -> None:
-        for number in islice(waiting, most):
-            reader = asyncio.create_task(read(number))
+    def start(most: int) -> int:
+        """Start the next readers, and return their number."""
+        started = [asyncio.create_task(read(number)) for number in islice(waiting, most)]
+        for reader in started:
             readers.add(reader)
+            reader.add_done_callback(readers.discard)
             reader.add_done_callback(arrivals.put_nowait)
+        return len(started)
 
     try:
-        start(at_once)
-        while readers:
+        running = start(at_once)
+        while running:
             arrival = await arrivals.get()
             if isinstance(arrival, asyncio.Task):
                 arrival.result()
-                readers.remove(arrival)
-                start(1)
+                running += start(1) - 1
             else:
                 yield arrival
     finally:

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from lmwire import MessageDict
 
-from ..errors import invalid_field
+from ..errors import ApiError, invalid_field
+from ..http.body.json_weight import weigh
 from ..inference.missing_call_ids import CallIds
 from ..limits import Calls, JsonObject, Parts
 from .content_parts import Content, wire_content
@@ -100,6 +101,8 @@ Message: TypeAlias = SystemMessage | DeveloperMessage | UserMessage | AssistantM
 
 _UNSUPPORTED: Final = {"audio": "audio answers are not stored; send their text as content"}
 _INVALID_ARGUMENTS: Final = "unreadable_arguments"
+_SHORT_ARGUMENTS: Final = 16 * 1024
+"""Length of arguments, in characters, up to which they take no time to decode, whatever they are."""
 _MEDIA: Final = re.compile(r"(^messages\[\d+\]\.content\[\d+\])\.media(\.\w+)?")
 _REASONING: Final = re.compile(r"(^messages\[\d+\])\.reasoning$")
 _TOOL_CALL: Final = re.compile(r"^messages\[(\d+)\]\.tool_calls\[\d+\](?=\.(?:name|arguments)\b)")
@@ -119,12 +122,15 @@ def wire_arguments(written: str | dict[str, Any]) -> dict[str, Any] | str:
     """Return the arguments of an earlier call as the client library takes them.
 
     Arguments that are not a JSON object, such as those of a call that was cut off, are wrapped in one as text. A client
-    keeps such a call and answers it with an error, and the conversation must be able to continue.
+    keeps such a call and answers it with an error, and the conversation must be able to continue. Arguments that take
+    too long to decode are wrapped, too: they are a text of the body, so nothing has weighed what is in them.
     """
     if written and isinstance(written, str):
         try:
+            if len(written) > _SHORT_ARGUMENTS:
+                weigh(written.encode())
             msgspec.json.decode(written, type=dict[str, msgspec.Raw])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except (ApiError, msgspec.DecodeError, UnicodeError, RecursionError):
             return {_INVALID_ARGUMENTS: written}
     return written
 

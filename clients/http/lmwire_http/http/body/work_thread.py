@@ -1,4 +1,4 @@
-"""Threads for the work on large bodies, beside the event loop, which serves the other requests meanwhile."""
+"""The thread for the work on large bodies, beside the event loop, which serves the other requests meanwhile."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -9,21 +9,22 @@ from ...pool.fair_queue import FairQueue
 
 T = TypeVar("T")
 
-THREADS: Final = 2
-"""Large bodies that are decoded at once. The others wait as they were sent, so each takes only what its client sent."""
+AT_ONCE: Final = 1
+"""Large bodies that are worked on at once: more threads would take turns with the event loop, and finish no sooner. The
+others wait as they were sent, so each takes only what its client sent."""
 
 
-class WorkThreads:
-    """A few threads, which serve clients in turn."""
+class WorkThread:
+    """The thread, which serves clients in turn."""
 
     def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="lmwire-body")
-        self._queue = FairQueue(lambda: THREADS - 1)  # the queue admits one more than it has rows
+        self._executor = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lmwire-body")
+        self._queue = FairQueue(lambda: AT_ONCE - 1)  # the queue admits one more than it has rows
 
     async def run(self, client: Hashable, work: Callable[[], T]) -> T:
         """Return the result of some work, once it is the client's turn.
 
-        A request that is cancelled meanwhile leaves the queue. Work that runs goes on to its end, and keeps its thread.
+        A request that is cancelled meanwhile leaves the queue. Work that runs goes on to its end, and keeps the thread.
 
         Args:
             client: The client that sent the request.

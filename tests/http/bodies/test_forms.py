@@ -1,4 +1,4 @@
-"""Multipart forms: parts, files, lists, and what is no form."""
+"""Multipart forms: parts, files, lists, and what is not a form."""
 
 import pytest
 from msgspec import Struct
@@ -67,7 +67,7 @@ def test_text_in_another_encoding_is_latin_1() -> None:
         (b"--Bmodel\r\n\r\nm\r\n--B--", "no head"),
     ],
 )
-def test_what_is_no_form_is_refused(body: bytes, said: str) -> None:
+def test_what_is_not_a_form_is_refused(body: bytes, said: str) -> None:
     assert said in problem(body, end=b"")
 
 

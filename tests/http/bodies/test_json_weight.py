@@ -11,6 +11,7 @@ from lmwire_http.errors import ApiError
 from lmwire_http.http.body import json_weight
 from lmwire_http.http.body.json_weight import weigh
 from lmwire_http.limits import JSON_DEPTH, JSON_WEIGHT
+from lmwire_http.openai.messages import wire_arguments
 
 TEXTS = ['a"b\\', '\\\\"', "x,[{", 'é":1.5e9', "\\", '"', ""]
 
@@ -74,6 +75,13 @@ def test_a_body_is_nested_as_deeply_as_its_limit(bracket: bytes) -> None:
 def test_a_long_text_and_the_longest_prompt_are_no_more_than_allowed() -> None:
     weigh(b'{"messages":[{"role":"user","content":"' + b"one, two. [3]\\n" * 1_000_000 + b'"}]}')
     weigh(b'{"prompt":[' + b"12345," * (1024 * 1024 - 1) + b"1]}")
+
+
+def test_arguments_within_a_text_are_weighed_as_well() -> None:
+    usual = json.dumps({"lines": ["one, two"] * 10_000})
+    assert wire_arguments(usual) == usual
+    heavy = json.dumps({"numbers": [1e308] * 10_000})
+    assert wire_arguments(heavy) == {"unreadable_arguments": heavy}
 
 
 def _random_value(random: Random, depth: int) -> Any:

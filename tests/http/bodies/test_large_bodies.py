@@ -1,4 +1,4 @@
-"""Large bodies are worked on beside the event loop: by few threads, for clients in turn, and for nobody who left."""
+"""Large bodies are worked on beside the event loop: one at a time, for clients in turn, and for nobody who left."""
 
 import asyncio
 import gzip
@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from lmwire_http.http.app_state import AppState, make_app_state
-from lmwire_http.http.body.work_threads import WorkThreads
+from lmwire_http.http.body.work_thread import WorkThread
 from lmwire_http.http.context import RequestContext
 from lmwire_http.http.endpoint import Endpoint
 from lmwire_http.http.replies import Json, Reply
@@ -92,7 +92,7 @@ async def test_a_large_body_is_decoded_and_converted_in_a_thread_of_its_own(
 @awaited
 async def test_a_client_that_leaves_before_its_turn_costs_no_work() -> None:
     state, may_end = make_app_state(Settings()), threading.Event()
-    holders = [asyncio.create_task(state.work_threads.run("other", may_end.wait)) for _ in range(2)]
+    holder = asyncio.create_task(state.work_thread.run("other", may_end.wait))
     served: list[Decoded] = []
 
     async def serve(_: RequestContext, body: Decoded) -> Reply:
@@ -105,57 +105,46 @@ async def test_a_client_that_leaves_before_its_turn_costs_no_work() -> None:
     client.left.set()
     await request
     may_end.set()
-    await asyncio.gather(*holders)
+    await holder
     assert (served, client.sent) == ([], [])
 
 
 @awaited
-async def test_few_works_run_at_once_and_clients_are_served_in_turn() -> None:
-    threads, may_end, order = WorkThreads(), threading.Event(), list[str]()
-    counts, lock = [0, 0], threading.Lock()
+async def test_one_work_runs_at_once_and_clients_are_served_in_turn() -> None:
+    thread, may_end, order = WorkThread(), threading.Event(), list[str]()
 
     def work(name: str) -> Callable[[], None]:
         def run() -> None:
-            with lock:
-                order.append(name)
-                counts[0] += 1
-                counts[1] = max(counts)
+            order.append(name)
             may_end.wait(SECONDS)
-            with lock:
-                counts[0] -= 1
 
         return run
 
-    many = [asyncio.create_task(threads.run("many", work("many"))) for _ in range(20)]
-    await until(lambda: len(order) == 2)
-    other = asyncio.create_task(threads.run("other", work("other")))
+    many = [asyncio.create_task(thread.run("many", work("many"))) for _ in range(20)]
+    await until(lambda: order)
+    other = asyncio.create_task(thread.run("other", work("other")))
     await asyncio.sleep(0)
+    assert order == ["many"]
     may_end.set()
     await asyncio.gather(*many, other)
-    assert counts == [0, 2]
-    assert order.index("other") < 6
+    assert order.index("other") < 3
 
 
 @awaited
 async def test_work_that_runs_when_its_client_leaves_keeps_its_thread_to_its_end() -> None:
-    threads, may_end, started = WorkThreads(), threading.Event(), list[int]()
+    thread, may_end, started = WorkThread(), threading.Event(), list[int]()
 
     def work() -> None:
         started.append(1)
         may_end.wait(SECONDS)
 
-    running = [asyncio.create_task(threads.run(number, work)) for number in range(2)]
-    await until(lambda: len(started) == 2)
-    for task in running:
-        task.cancel()
-    following = asyncio.create_task(threads.run("next", converting_thread))
+    running = asyncio.create_task(thread.run("first", work))
+    await until(lambda: started)
+    running.cancel()
+    following = asyncio.create_task(thread.run("next", converting_thread))
     await asyncio.sleep(0)
-    assert not any(task.done() for task in (*running, following))
+    assert not (running.done() or following.done())
     may_end.set()
     await following
-    assert [task.cancelled() for task in await _ended(running)] == [True, True]
-
-
-async def _ended(tasks: list[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
-    await asyncio.wait(tasks)
-    return tasks
+    await asyncio.wait((running,))
+    assert running.cancelled()

@@ -124,11 +124,15 @@ def test_each_list_and_map_of_a_command_has_a_limit(command: Any) -> None:
     assert unlimited == []
 
 
+def _completion(prompt: Any) -> CompletionRequest:
+    return CompletionRequest(prompt=prompt)
+
+
 def test_a_completion_may_have_fewer_prompts_than_tokens() -> None:
-    assert len(prompts_of(CompletionRequest(prompt=[1] * 1025))[0]) == 1025
+    assert len(prompts_of(_completion([1] * 1025))[0]) == 1025
     for prompts in (["a"] * 1025, [[1]] * 1025):
         with pytest.raises(ApiError, match="prompt: has more than 1,024 prompts"):
-            prompts_of(CompletionRequest(prompt=prompts))
+            prompts_of(_completion(prompts))
 
 
 def test_an_object_has_a_limited_number_of_unknown_fields() -> None:
