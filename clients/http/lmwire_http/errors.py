@@ -32,6 +32,8 @@ _STATUS_OF_CODE: Final = {
 _RETRYABLE_STATUSES: Final = (408, 429, 503)
 _RETRY_S: Final = 1.0
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+MAX_MESSAGE_CHARS: Final = 4096
+"""Longest message of an error, and longest path of its field: both may repeat what the client sent."""
 
 RenameField = Callable[[str], str | None]
 """Maps the path of a worker's field, such as `messages[0].content`, to the client's path, if the client wrote one."""
@@ -60,13 +62,20 @@ class ApiError(Exception):
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.code, self.param = status, message, code, param
+        self.status, self.message, self.code = status, _shortened(message), code
+        self.param = param and _shortened(param)
         self.retry_after, self.headers = retry_after, headers
 
     @property
     def retryable(self) -> bool:
         """Return whether the same request may succeed later."""
         return self.retry_after is not None or self.status in _RETRYABLE_STATUSES
+
+
+def _shortened(text: str) -> str:
+    """Return a text without its middle if it is too long: the field is at its start, and the advice at its end."""
+    half = MAX_MESSAGE_CHARS // 2
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def invalid_field(message: str, param: str | None) -> ApiError:

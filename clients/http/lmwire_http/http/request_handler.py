@@ -21,7 +21,7 @@ from starlette.formparsers import MultiPartException
 from ..errors import ApiError
 from ..telemetry.logs import log_facts, redact
 from ..telemetry.traces import FinishedRequest
-from .api_keys import check_api_key
+from .api_keys import find_api_key
 from .app_state import AppState
 from .client_identity import identify_client
 from .context import RequestContext
@@ -100,7 +100,7 @@ class RequestHandler:
         try:
             self._check_head()
             body = await self._read_body()
-            self._context.client = identify_client(self._peer, self._headers, self._state.settings.api_keys)
+            self._context.client = identify_client(self._peer, self._context.key, self._state.settings.api_keys)
             with self._cancelled_on_disconnect():
                 if not self._endpoint.is_public:
                     await self._state.startup.wait()
@@ -154,7 +154,7 @@ class RequestHandler:
         if self._endpoint.always_fails_with:
             raise self._endpoint.always_fails_with()
         if not self._endpoint.is_public:
-            check_api_key(self._headers, settings.api_keys)
+            self._context.key = find_api_key(self._headers, settings.api_keys)
         if self._endpoint.request_type is not None:
             check_media_type(self._headers, form=self._endpoint.is_form, takes_curl_type=self._endpoint.takes_curl_type)
         length = self._headers.get("content-length", "0")
