@@ -11,7 +11,9 @@ import pytest
 
 from lmwire_http.http.client_identity import identify_client
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
-from support.http.http_pool import awaited, until
+from lmwire_http.pool.managed_model import MAX_PROMPTS
+from support.http.http_pool import MOCK as COMMAND
+from support.http.http_pool import awaited, pooled, until
 from support.http.http_server import MOCK, Server, served, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
@@ -141,6 +143,33 @@ async def test_requests_that_generate_nothing_do_not_wait() -> None:
         await queue.ask(name, "a")
     await queue.ask("count", "a", 0)
     assert "count" in queue.served
+
+
+@awaited
+async def test_clients_that_only_count_tokens_are_served_in_turn_and_wait_for_no_answer() -> None:
+    """A thousand counts of one client would all be made before the next prompt of another."""
+    async with pooled(worker_command=COMMAND) as pool, asyncio.TaskGroup() as tasks:
+        served: list[str] = []
+        end = asyncio.Event()
+
+        async def use(name: str, rows: int) -> None:
+            async with pool.lease("mock", client=name, rows=rows):
+                served.append(name)
+                await end.wait()
+
+        for _ in range(OUTSTANDING + 1):
+            tasks.create_task(use("answer", 1))
+        await until(lambda: len(served) == OUTSTANDING)
+        for _ in range(MANY):
+            tasks.create_task(use("greedy", 0))
+        await until(lambda: "greedy" in served)
+        tasks.create_task(use("modest", 0))
+        await until(lambda: served.count("greedy") == MAX_PROMPTS + 1)
+        await asyncio.sleep(0)
+        end.set()
+        await until(lambda: "modest" in served)
+    place = served.index("modest")
+    assert served[OUTSTANDING:place].count("greedy") <= MAX_PROMPTS + 2
 
 
 LOCAL, OTHER, REMOTE = ("127.0.0.1", 1), ("127.0.0.1", 2), ("192.0.2.7", 1)

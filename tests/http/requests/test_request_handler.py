@@ -265,3 +265,14 @@ def test_a_head_without_an_end_is_refused(url: str) -> None:
         client.send(b"GET /health HTTP/1.1\r\nx-filler: " + b"x" * 70_000)
         assert client.answer().status == 431
         assert client.at_end()
+
+
+def test_for_a_client_that_has_left_no_work_starts() -> None:
+    started: list[object] = []
+
+    async def serve(*request: object) -> Reply:
+        started.append(request)
+        return Json({})
+
+    assert exchanged(serve, leaves=True).status == 0
+    assert not started

@@ -102,6 +102,7 @@ class RequestHandler:
             body = await self._read_body()
             self._context.client = identify_client(self._peer, self._context.key, self._state.settings.api_keys)
             with self._cancelled_on_disconnect():
+                await asyncio.sleep(0)  # a client that has left meanwhile is seen before there is any work for it
                 if not self._endpoint.is_public:
                     await self._state.startup.wait()
                 decoded = await self._decode_body(body)
