@@ -104,8 +104,7 @@ class Pool:
             name: The model's name in the request.
             prompt: The prompt's parts. Prompts with the same first parts go to the same replica.
             client: The client that sent the request. The queue is fair between clients.
-            rows: Number of answers. A request with 0 only needs a prompt: it waits for no answer, and no limit of requests
-                refuses it.
+            rows: Number of answers. A request with 0 only needs a prompt: it waits for no answer, and is never refused.
 
         Raises:
             ApiError: The model does not exist or cannot be loaded now.
