@@ -4,6 +4,7 @@ import math
 import random
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,23 @@ def test_a_request_is_found_by_a_cancel_as_soon_as_it_is_accepted(registry: Requ
     assert outbox.terminals() == ["c", "a"]
     assert registry.take_new(block=False) is not None
     assert (registry.counts().active, registry.counts().queued) == (0, 0)
+
+
+def test_a_cancel_of_one_request_looks_at_no_other(registry: RequestRegistry) -> None:
+    """A thousand cancels would look at a million requests, while they hold the lock that the engine needs."""
+    seen: list[str] = []
+
+    class Watched(Request):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "id":
+                seen.append(object.__getattribute__(self, name))
+            return object.__getattribute__(self, name)
+
+    for id in "abc":
+        registry.accept(Watched(id, Generate(prompt="x"), EVENT_WRITER, 10, 0.0))
+    seen.clear()
+    registry.cancel("c1", "b")
+    assert set(seen) == {"b"}
 
 
 def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(

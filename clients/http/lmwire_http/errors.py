@@ -31,9 +31,9 @@ _STATUS_OF_CODE: Final = {
 """HTTP status for each code of a worker error. Other codes are the server's fault: 500."""
 _RETRYABLE_STATUSES: Final = (408, 429, 503)
 _RETRY_S: Final = 1.0
-_MAX_CHARACTERS: Final = 4096
-"""Length of an error's sentence, and of a field's path. They may quote a client's text, which may be long."""
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+MAX_MESSAGE_CHARS: Final = 4096
+"""Longest message of an error, and longest path of its field: both may repeat what the client sent."""
 
 RenameField = Callable[[str], str | None]
 """Maps the path of a worker's field, such as `messages[0].content`, to the client's path, if the client wrote one."""
@@ -61,16 +61,22 @@ class ApiError(Exception):
         retry_after: float | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
-        message = message if len(message) <= _MAX_CHARACTERS else f"{message[:_MAX_CHARACTERS]}…"
+        message = _shortened(message)
         super().__init__(message)
         self.status, self.message, self.code = status, message, code
-        self.param = param and param[:_MAX_CHARACTERS]
+        self.param = param and _shortened(param)
         self.retry_after, self.headers = retry_after, headers
 
     @property
     def retryable(self) -> bool:
         """Return whether the same request may succeed later."""
         return self.retry_after is not None or self.status in _RETRYABLE_STATUSES
+
+
+def _shortened(text: str) -> str:
+    """Return a text without its middle if it is too long: the field is at its start, and the advice at its end."""
+    half = MAX_MESSAGE_CHARS // 2
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def invalid_field(message: str, param: str | None) -> ApiError:

@@ -11,7 +11,9 @@ import pytest
 
 from lmwire_http.http.client_identity import identify_client
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
-from support.http.http_pool import awaited, until
+from lmwire_http.pool.managed_model import MAX_PROMPTS
+from support.http.http_pool import MOCK as COMMAND
+from support.http.http_pool import awaited, pooled, until
 from support.http.http_server import MOCK, Server, served, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
@@ -143,21 +145,48 @@ async def test_requests_that_generate_nothing_do_not_wait() -> None:
     assert "count" in queue.served
 
 
+@awaited
+async def test_clients_that_only_count_tokens_are_served_in_turn_and_wait_for_no_answer() -> None:
+    """A thousand counts of one client would all be made before the next prompt of another."""
+    async with pooled(worker_command=COMMAND) as pool, asyncio.TaskGroup() as tasks:
+        served: list[str] = []
+        end = asyncio.Event()
+
+        async def use(name: str, rows: int) -> None:
+            async with pool.lease("mock", client=name, rows=rows):
+                served.append(name)
+                await end.wait()
+
+        for _ in range(OUTSTANDING + 1):
+            tasks.create_task(use("answer", 1))
+        await until(lambda: len(served) == OUTSTANDING)
+        for _ in range(MANY):
+            tasks.create_task(use("greedy", 0))
+        await until(lambda: "greedy" in served)
+        tasks.create_task(use("modest", 0))
+        await until(lambda: served.count("greedy") == MAX_PROMPTS + 1)
+        await asyncio.sleep(0)
+        end.set()
+        await until(lambda: "modest" in served)
+    place = served.index("modest")
+    assert served[OUTSTANDING:place].count("greedy") <= MAX_PROMPTS + 2
+
+
 LOCAL, OTHER, REMOTE = ("127.0.0.1", 1), ("127.0.0.1", 2), ("192.0.2.7", 1)
 
 
 @pytest.mark.parametrize(
     ("one", "another", "same"),
     [
-        ((LOCAL, {}, ()), (OTHER, {}, ()), False),
-        ((("::1", 1), {}, ()), (("::1", 2), {}, ()), False),
-        ((("::ffff:127.0.0.1", 1), {}, ()), (("::ffff:127.0.0.1", 2), {}, ()), False),
-        ((("unix", 1), {}, ()), (("unix", 2), {}, ()), False),
-        ((REMOTE, {}, ()), (("192.0.2.7", 2), {}, ()), True),
-        ((REMOTE, {}, ()), (("192.0.2.8", 1), {}, ()), False),
-        ((LOCAL, {"x-api-key": "a"}, ("a", "b")), (REMOTE, {"authorization": "Bearer a"}, ("a", "b")), True),
-        ((LOCAL, {"x-api-key": "a"}, ("a", "b")), (LOCAL, {"x-api-key": "b"}, ("a", "b")), False),
-        ((LOCAL, {"x-api-key": "a"}, ("a",)), (REMOTE, {"x-api-key": "a"}, ("a",)), False),
+        ((LOCAL, None, ()), (OTHER, None, ()), False),
+        ((("::1", 1), None, ()), (("::1", 2), None, ()), False),
+        ((("::ffff:127.0.0.1", 1), None, ()), (("::ffff:127.0.0.1", 2), None, ()), False),
+        ((("unix", 1), None, ()), (("unix", 2), None, ()), False),
+        ((REMOTE, None, ()), (("192.0.2.7", 2), None, ()), True),
+        ((REMOTE, None, ()), (("192.0.2.8", 1), None, ()), False),
+        ((LOCAL, 0, ("a", "b")), (REMOTE, 0, ("a", "b")), True),
+        ((LOCAL, 0, ("a", "b")), (LOCAL, 1, ("a", "b")), False),
+        ((LOCAL, 0, ("a",)), (REMOTE, 0, ("a",)), False),
     ],
 )
 def test_a_client_is_a_key_of_several_an_address_or_a_connection(one: Any, another: Any, same: bool) -> None:

@@ -33,7 +33,7 @@ async def test_requests_at_once_are_spread_over_all() -> None:
         pids: list[int] = []
 
         async def client() -> None:
-            async with pool.lease("mock", prompt=["the same"]) as lease:
+            async with pool.lease("mock", prompt=["the same"], rows=1) as lease:
                 pids.append(lease.worker.pid)
                 await everybody_is_there.wait()
 

@@ -11,7 +11,7 @@ import pytest
 
 import support
 from lmwire_http.errors import ApiError
-from lmwire_http.http.api_keys import InvalidApiKeys, check_api_key, read_api_keys
+from lmwire_http.http.api_keys import InvalidApiKeys, find_api_key, read_api_keys
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, Answer, asked, chat_body
 
@@ -107,9 +107,9 @@ def test_every_key_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         return given == key
 
     monkeypatch.setattr("hmac.compare_digest", compare)
-    check_api_key({"x-api-key": "a"}, ["a", "b", "c"])
+    assert find_api_key({"x-api-key": "a"}, ["a", "b", "c"]) == 0
     with pytest.raises(ApiError):
-        check_api_key({"x-api-key": "d"}, ["a", "b", "c"])
+        find_api_key({"x-api-key": "d"}, ["a", "b", "c"])
     assert compared == [b"a", b"b", b"c"] * 2
 
 

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 
+from lmwire_http.errors import MAX_MESSAGE_CHARS, invalid_field
 from lmwire_http.pool.hidden_paths import PathRedactor
 from lmwire_http.pool.model_spec import ModelSpec
 from lmwire_worker.models.resolve import BUILTIN
@@ -156,3 +157,9 @@ def test_a_folder_can_still_be_named_by_its_path(in_secret_folder: Server, secre
 def test_paths_are_replaced_and_other_text_is_not(message: str, shown: str) -> None:
     redactor = PathRedactor(ModelSpec(id="m", path="/srv/My Models/m"), {"adapter_path": "/srv/ad apter"})
     assert redactor.redact(message, any_path=True) == shown
+
+
+def test_an_error_repeats_a_long_value_in_part() -> None:
+    error = invalid_field(f"model: there is no {'x' * 10_000_000}; name another one", "y" * 10_000_000)
+    assert len(error.message) == MAX_MESSAGE_CHARS and len(error.param or "") == MAX_MESSAGE_CHARS
+    assert error.message.startswith("model: there is no x") and error.message.endswith("x; name another one")

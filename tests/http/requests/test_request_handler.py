@@ -296,3 +296,14 @@ def test_trailers_of_a_body_count_as_headers(url: str) -> None:
     with RawClient(url) as client:
         client.send(request("POST", CHAT, transfer_encoding="chunked") + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
         assert client.at_end()
+
+
+def test_for_a_client_that_has_left_no_work_starts() -> None:
+    started: list[object] = []
+
+    async def serve(*request: object) -> Reply:
+        started.append(request)
+        return Json({})
+
+    assert exchanged(serve, leaves=True).status == 0
+    assert not started

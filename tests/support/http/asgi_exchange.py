@@ -16,6 +16,7 @@ class Sent(NamedTuple):
     """The response."""
 
     status: int
+    """0 if there was none."""
     body: bytes
 
     @property
@@ -24,8 +25,13 @@ class Sent(NamedTuple):
         return json.loads(self.body)["error"]["code"]
 
 
-def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
-    """Return the response to a client when `serve` is the handler."""
+def exchanged(serve: Callable[..., Awaitable[Reply]], *, leaves: bool = False) -> Sent:
+    """Return the response to a client when `serve` is the handler.
+
+    Args:
+        serve: The handler.
+        leaves: Whether the client closes its connection as soon as it has sent the request.
+    """
     messages: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -34,6 +40,8 @@ def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
     async def receive() -> Any:
         if receive_once:
             return receive_once.pop()
+        if leaves:
+            return {"type": "http.disconnect"}
         return await asyncio.Event().wait()
 
     receive_once = [{"type": "http.request"}]
@@ -44,4 +52,6 @@ def exchanged(serve: Callable[..., Awaitable[Reply]]) -> Sent:
         await RequestHandler(endpoint, make_app_state(Settings()), scope, receive, send).run()
 
     asyncio.run(run())
+    if not messages:
+        return Sent(0, b"")
     return Sent(messages[0]["status"], b"".join(message.get("body", b"") for message in messages))

@@ -9,6 +9,7 @@ from ..embeddings.recipe import is_embedding_model
 from ..models.config_check import check_config
 from ..models.folder_check import check_folder, check_weights
 from ..models.model_files import CONFIG, bad_model, check_entries, read_json
+from ..models.settings_check import check_settings
 from ..multimodal.detect import takes_images
 from ..synthesis.detect import is_synthesis_model
 from ..transcription.detect import is_speech_model
@@ -40,6 +41,7 @@ def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, 
     config = read_json(folder / CONFIG)
     speaks = is_synthesis_model(config)
     if speaks or is_speech_model(config):
+        check_settings(folder, config)
         check_entries(folder)  # the other files of such models have names of their own
         if not any(folder.glob("*.safetensors")):
             raise bad_model(folder, "has no weights: no file *.safetensors")

@@ -12,7 +12,7 @@ from mlx_lm.tuner.utils import load_adapters
 from lmwire_protocol import RequestError
 
 from .folder_check import check_safetensors
-from .model_files import check_entries, read_json
+from .model_files import check_entries, read_json, shown
 from .weights import summarize_exception
 
 CONFIG: Final = "adapter_config.json"
@@ -69,7 +69,8 @@ def _check_type(folder: Path, config: dict[str, Any]) -> None:
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
     kind = config.get("fine_tune_type", "lora")
     if kind not in TYPES:
-        problem = f"is of type {kind!r}, and only {' and '.join(TYPES)} can be loaded; make it a model with mlx_lm.fuse"
+        names = " and ".join(TYPES)
+        problem = f"is of type {shown(kind)}, and only {names} can be loaded; make it a model with mlx_lm.fuse"
         raise _refusal("unsupported", f"the adapter in {folder} {problem}")
 
 

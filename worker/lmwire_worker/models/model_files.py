@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, Final
 from lmwire_protocol import RequestError
 
 CONFIG: Final = "config.json"
+GENERATION_CONFIG: Final = "generation_config.json"
 MAX_CONFIG_BYTES: Final = 10_000_000
-"""Maximum size of a config.json; real ones have some kilobytes."""
+"""Maximum size of a config.json, and of a generation_config.json; real ones have some kilobytes."""
 MAX_TEXT_BYTES: Final = 100_000_000
 """Maximum size of any other file that is read as a whole; the largest tokenizer.json has some 35 MB."""
 MAX_HEADER_BYTES: Final = 100_000_000
@@ -24,6 +25,10 @@ TEXT_SUFFIXES: Final = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".voca
 """Endings of the files that libraries read as a whole."""
 MAX_ENTRIES: Final = 10_000
 """Maximum number of files in a model's folder and the folders in it."""
+
+MAX_PROBLEM_CHARACTERS: Final = 400
+"""Longest description of what is wrong with a file: it may quote the file."""
+_SHOWN_CHARACTERS: Final = 40
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
@@ -84,7 +89,7 @@ def read_any_json(path: Path) -> Any:
     Raises:
         RequestError: bad_model.
     """
-    content = read_file(path, MAX_CONFIG_BYTES if path.name == CONFIG else MAX_TEXT_BYTES)
+    content = read_file(path, _most_bytes(path))
     try:
         return json.loads(content)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -111,8 +116,8 @@ def check_entries(folder: Path) -> None:
     """
     for path, status in walk_files(folder):
         _check_regular(path, status)
-        if path.suffix in TEXT_SUFFIXES and status.st_size > MAX_TEXT_BYTES:
-            raise bad_model(path, f"is larger than {MAX_TEXT_BYTES:,} bytes, the most that is read of it")
+        if path.suffix in TEXT_SUFFIXES and status.st_size > (most := _most_bytes(path)):
+            raise bad_model(path, f"is larger than {most:,} bytes, the most that is read of it")
 
 
 def walk_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -148,7 +153,22 @@ def bad_model(path: Path, problem: str) -> RequestError:
         path: The file or the folder.
         problem: The rest of a sentence that begins with it.
     """
+    if len(problem) > MAX_PROBLEM_CHARACTERS:
+        problem = f"{problem[: MAX_PROBLEM_CHARACTERS - 1]}…"
     return RequestError("bad_model", f"{path} {problem}")
+
+
+def shown(value: Any) -> str:
+    """Return a value of a file for an error: short, and without control characters."""
+    try:
+        text = repr(value[: _SHOWN_CHARACTERS + 1] if isinstance(value, str | list) else value)
+    except (ValueError, RecursionError):  # more digits than Python writes, or more levels
+        return "a value that is too long to show"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _most_bytes(path: Path) -> int:
+    return MAX_CONFIG_BYTES if path.name in (CONFIG, GENERATION_CONFIG) else MAX_TEXT_BYTES
 
 
 def _check_regular(path: Path, status: os.stat_result) -> None:

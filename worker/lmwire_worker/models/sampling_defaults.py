@@ -2,17 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from lmwire_protocol import Generate, RequestError
 from lmwire_protocol.events import SamplingDefaults
 
-from .model_files import read_json
-
-FILE: Final = "generation_config.json"
-_SHOWN_CHARACTERS: Final = 80
+from .model_files import GENERATION_CONFIG, read_json, shown
 
 
 def read_sampling_defaults(folder: Path) -> SamplingDefaults | None:
@@ -21,7 +18,7 @@ def read_sampling_defaults(folder: Path) -> SamplingDefaults | None:
     A value that a request could not have is ignored, and stderr reports it: a file of the model refuses no load.
     `do_sample` is read as Hugging Face defines it: false means greedy, and true without a temperature means 1.
     """
-    path = folder / FILE
+    path = folder / GENERATION_CONFIG
     if not path.exists():
         return None
     try:
@@ -43,7 +40,7 @@ def _is_valid(path: Path, name: str, value: Any) -> bool:
     try:
         msgspec.convert({"prompt": "", name: value}, Generate)
     except msgspec.ValidationError:
-        _warn(f"{path}: {name} is ignored, because a request cannot have {str(value)[:_SHOWN_CHARACTERS]!r}")
+        _warn(f"{path}: {name} is ignored, because a request cannot have {shown(value)}")
         return False
     return True
 

@@ -52,7 +52,6 @@ from ..engine.interface import (
     ToolCallDelta,
     TranscriptionProgress,
 )
-from ..media import find_media_refs
 from ..process.stderr_log import Log
 from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
@@ -169,7 +168,7 @@ class Scheduler:
             elif self._registry.start(request) and not self._start_one(request):
                 full = True
                 held_back.append(request)
-            ahead += request.preparation is not None and _has_media(request)
+            ahead += request.preparation is not None and request.has_media
         self._waiting.extendleft(reversed(held_back))
 
     def _fill_batch(self) -> None:
@@ -205,7 +204,7 @@ class Scheduler:
             and isinstance(command, InferenceCommand | Tokenize)
             and not request.deferred_error
         ):
-            if not may_read and _has_media(request):
+            if not may_read and request.has_media:
                 return False
             request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
         return request.preparation is None or request.preparation.done
@@ -394,7 +393,3 @@ class Scheduler:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
             self._registry.send_progress(request, request.writer.progress(event))
-
-
-def _has_media(request: Request) -> bool:
-    return isinstance(request.command, InferenceCommand | Tokenize) and bool(find_media_refs(request.command))

@@ -107,7 +107,7 @@ class RequestRegistry:
         """
         with self._lock:
             self._check_id_is_free(id)
-            found = [request for request in self._live.values() if target is None or request.id == target]
+            found = [*self._live.values()] if target is None else [*filter(None, [self._live.get(target)])]
             self._output.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
             self._cancel(found)
 

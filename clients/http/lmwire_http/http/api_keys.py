@@ -93,22 +93,24 @@ def _check_syntax(key: str, where: str) -> str:
     return key
 
 
-def check_api_key(headers: Mapping[str, str], keys: Sequence[str]) -> None:
-    """Check that a request has one of the keys, as `Authorization: Bearer KEY` or as `x-api-key: KEY`.
+def find_api_key(headers: Mapping[str, str], keys: Sequence[str]) -> int | None:
+    """Return the number of the key that a request has, as `Authorization: Bearer KEY` or as `x-api-key: KEY`.
 
     Args:
         headers: The request's headers, with names in lower case.
-        keys: The server's keys. Without keys every request passes.
+        keys: The server's keys. Without keys every request passes, and the number is None.
 
     Raises:
         ApiError: The request has no valid key. The time that the check takes reveals only the keys' lengths.
     """
     if not keys:
-        return
+        return None
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     given = [text.encode() for text in (bearer, headers.get("x-api-key", "")) if text]
-    # Not any(): every key is compared, so that the time does not reveal which one matched in part.
-    if not sum([hmac.compare_digest(text, key.encode()) for text in given for key in keys]):
+    # Every key is compared, so that the time does not reveal which one matched in part.
+    found = [number for text in given for number, key in enumerate(keys) if hmac.compare_digest(text, key.encode())]
+    if not found:
         problem = "this API key is not valid here" if given else "an API key is needed: Authorization: Bearer KEY"
         raise ApiError(401, problem, code="invalid_api_key")
+    return found[0]

@@ -1,13 +1,13 @@
 """Identification of clients, between which a model's queue is fair."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from ipaddress import ip_address
 
 Peer = tuple[str, int]
 """Address and port of a connection's other end."""
 
 
-def identify_client(peer: Peer | None, headers: Mapping[str, str], keys: Sequence[str]) -> Hashable:
+def identify_client(peer: Peer | None, key: int | None, keys: Sequence[str]) -> Hashable:
     """Return a value that is equal for requests of the same client.
 
     With several API keys the key identifies the client. Otherwise its address does. Clients on this machine share one
@@ -15,12 +15,11 @@ def identify_client(peer: Peer | None, headers: Mapping[str, str], keys: Sequenc
 
     Args:
         peer: The connection's other end; None if unknown.
-        headers: The headers of a request with a valid key.
+        key: The number of the request's API key; None without one.
         keys: The server's API keys.
     """
     if len(keys) > 1:
-        given = {headers.get("authorization", "").partition(" ")[2].strip(), headers.get("x-api-key", "")}
-        return next((number for number, key in enumerate(keys) if key in given), None)
+        return key
     if peer is None:
         return None
     address, _ = peer

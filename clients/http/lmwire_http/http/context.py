@@ -30,6 +30,8 @@ class RequestContext:
     query: Mapping[str, str]
     unknown_fields: UnknownFields
     """Collects the body's unknown fields."""
+    key: int | None = None
+    """Number of the request's API key, which owns what the request stores; None if the server has no keys."""
     client: Hashable = None
     """The client that sent the request; see `client_identity`."""
     is_large: bool = False

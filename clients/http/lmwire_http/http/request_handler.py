@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, QueryParams
 from ..errors import ApiError
 from ..telemetry.logs import log_facts, redact
 from ..telemetry.traces import FinishedRequest
-from .api_keys import check_api_key
+from .api_keys import find_api_key
 from .app_state import AppState
 from .body.forms import read_form
 from .body.json_weight import weigh
@@ -104,8 +104,9 @@ class RequestHandler:
         try:
             self._check_head()
             body = await self._read_body()
-            self._context.client = identify_client(self._peer, self._headers, self._state.settings.api_keys)
+            self._context.client = identify_client(self._peer, self._context.key, self._state.settings.api_keys)
             with self._cancelled_on_disconnect():
+                await asyncio.sleep(0)  # a client that has left meanwhile is seen before there is any work for it
                 if not self._endpoint.is_public:
                     await self._state.startup.wait()
                 decoded = await self._decode_body(body)
@@ -158,7 +159,7 @@ class RequestHandler:
         if self._endpoint.always_fails_with:
             raise self._endpoint.always_fails_with()
         if not self._endpoint.is_public:
-            check_api_key(self._headers, settings.api_keys)
+            self._context.key = find_api_key(self._headers, settings.api_keys)
         if self._endpoint.request_type is not None:
             check_media_type(self._headers, form=self._endpoint.is_form, takes_curl_type=self._endpoint.takes_curl_type)
         length = self._headers.get("content-length", "0")

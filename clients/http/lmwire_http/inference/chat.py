@@ -84,7 +84,7 @@ async def count_prompt_tokens(
 async def lease_for_prompt(
     context: RequestContext, model: str, messages: Sequence[MessageDict], options: Options, *, rename: RenameField
 ) -> AsyncGenerator[tuple[Lease, Any]]:
-    """Lease a worker that makes the prompt of a chat. It does not generate, so the request does not queue.
+    """Lease a worker that makes the prompt of a chat. It does not generate, so the request waits for no answer to end.
 
     Args:
         context: The request's context.
@@ -103,7 +103,8 @@ async def lease_for_prompt(
     template: Any = {name: value for name, value in complete.items() if name in TemplateOptions.__annotations__}
     context.model = model
     with translate_worker_errors(rename), translate_value_errors(rename):
-        async with context.state.pool.lease(model, prompt=[*options.get("tools", ()), *messages]) as lease:
+        prompt = [*options.get("tools", ()), *messages]
+        async with context.state.pool.lease(model, prompt=prompt, client=context.client) as lease:
             context.model = lease.model_id
             await _drop_unsupported(context, options, template, lease.worker, rename)
             yield lease, template

@@ -26,6 +26,9 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _DEFAULT_BATCH_SIZE: Final = 32
 """Batch size of a worker that does not report one."""
+MAX_PROMPTS: Final = 8
+"""Requests for a prompt, such as counts of tokens, that each replica works on at once. One takes milliseconds, or a
+second with much text, and delays the prompts of all clients."""
 _WORKER_REPLY_S: Final = 2.0
 """Time for a worker to answer, in seconds. It answers at once unless it hangs or the machine is busy."""
 
@@ -75,6 +78,8 @@ class ManagedModel:
         self.load_need = LoadNeed()
         self.fair_queue = FairQueue(self._batch_size)
         """Decides which request goes to the workers next."""
+        self.prompt_queue = FairQueue(lambda: MAX_PROMPTS * replicas)
+        """The same for requests that only need a prompt: they do not wait for answers to end."""
         self._max_requests, self._clock = max_requests, clock
         self._affinity = PrefixAffinity()
         self.replicas = [

@@ -104,7 +104,7 @@ class Pool:
             name: The model's name in the request.
             prompt: The prompt's parts. Prompts with the same first parts go to the same replica.
             client: The client that sent the request. The queue is fair between clients.
-            rows: Number of answers; a request with 0 does not queue, and no limit of requests refuses it.
+            rows: Number of answers. A request with 0 only needs a prompt: it waits for no answer, and is never refused.
 
         Raises:
             ApiError: The model does not exist or cannot be loaded now.
@@ -113,11 +113,12 @@ class Pool:
         with self._in_use(model, is_limited=rows > 0):
             if rows:
                 await self._ensure_loaded(model)
-            async with model.fair_queue.enter(client, rows) as queued:
+            queue = model.fair_queue if rows else model.prompt_queue
+            async with queue.enter(client, rows or 1) as queued:
                 replica, worker = await self._choose_replica(model, prompt)
                 model.fair_queue.admit_waiting()
                 with replica.in_use(), model.paths.redacting(replica.loaded):
-                    release = partial(model.fair_queue.finish, queued)
+                    release = partial(queue.finish, queued)
                     yield Lease(worker, replica.loaded, model.spec.id, queued.waited_s, release)
 
     async def load(self, name: str) -> LoadedModel:

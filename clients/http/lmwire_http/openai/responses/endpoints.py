@@ -12,8 +12,9 @@ from ...http.replies import Json, Reply
 from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .input_items import ItemList, list_items
 from .request_schema import ResponseRequest
-from .response_generation import ResponseGeneration, StoredResponse
+from .response_generation import ResponseGeneration
 from .response_schema import Response
+from .stored_items import StoredResponse
 from .stream_events import AnyEvent
 
 
@@ -49,18 +50,19 @@ async def _get(context: RequestContext, _: None) -> Reply:
 
 
 async def _delete(context: RequestContext, _: None) -> Reply:
-    id = _kept(context).response.id
-    context.state.response_store.delete(id)
+    _kept(context)
+    id = context.path_params["id"]
+    context.state.response_store.delete(context.key, id)
     return Json(Deleted(id=id))
 
 
 async def _input_items(context: RequestContext, _: None) -> Reply:
-    return Json(list_items(_kept(context).items, context.query))
+    return Json(list_items(_kept(context).input_items(), context.query))
 
 
 def _kept(context: RequestContext) -> StoredResponse:
     id = context.path_params["id"]
-    if (found := context.state.response_store.get(id)) is None:
+    if (found := context.state.response_store.get(context.key, id)) is None:
         raise ApiError(404, f"there is no response {id!r}, or it was deleted", code="response_not_found", param="id")
     return found
 

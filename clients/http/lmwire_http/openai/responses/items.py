@@ -231,10 +231,12 @@ def _default_type(item: dict[str, Any]) -> str:
     return "message" if "role" in item or "content" in item else "item_reference"
 
 
-def assign_ids(items: Iterable[InputItem]) -> None:
-    """Give an id to each item without one."""
-    for item in items:
-        item.id = item.id or item_id("msg" if isinstance(item, Message) else "item")
+def assign_ids(items: Iterable[InputItem]) -> list[InputItem]:
+    """Give an id to each item without one, and return those items."""
+    assigned = [item for item in items if not item.id]
+    for item in assigned:
+        item.id = item_id("msg" if isinstance(item, Message) else "item")
+    return assigned
 
 
 def item_id(kind: str) -> str:

@@ -2,11 +2,9 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-
-from ...errors import ApiError, invalid_field
+from ...errors import ApiError
 from ...http.context import RequestContext
 from ...http.replies import EventStream, Json
 from ...http.sse import WaitingEvent
@@ -14,25 +12,16 @@ from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
 from .conversation import Conversation
-from .items import AdditionalTools, InputItem, ItemReference, assign_ids, read_items
+from .items import AdditionalTools, InputItem, assign_ids, read_items
 from .output_builder import OutputBuilder
 from .request_options import chat_options, client_field
 from .request_schema import ResponseRequest
 from .response_schema import Response, fail_response, finish_response, is_incomplete, new_response
+from .stored_items import StoredItems
 from .stream_encoder import EventEncoder
 from .stream_events import Event, ResponseCompleted, ResponseFailed, ResponseIncomplete
 from .tool_schema import Tool, read_choice, read_tools
 from .tool_set import ToolSet
-
-
-class StoredResponse(NamedTuple):
-    """A stored response, which requests can continue."""
-
-    response: Response
-    items: list[InputItem]
-    """The whole conversation before the response, without instructions."""
-    size: int
-    """Approximate size of all of it, in bytes."""
 
 
 class ResponseGeneration:
@@ -50,16 +39,14 @@ class ResponseGeneration:
         self._context, self._body = context, body
         tools = read_tools(body.tools or [], context.unknown_fields)
         choice = None if body.tool_choice is None else read_choice(body.tool_choice, context.unknown_fields)
-        earlier = self._find_earlier()
+        self._stored = StoredItems(context.state.response_store, context.key, body.previous_response_id)
         items = [
-            self._resolve_reference(item, number)
+            self._stored.resolve(item, number)
             for number, item in enumerate(read_items(body.input, context.unknown_fields))
         ]
-        self._earlier_items = [*earlier.items, *earlier.response.output] if earlier else []
-        self._tools = ToolSet({"tools": tools, **_additional_tools(self._earlier_items, items)}, choice)
+        self._tools = ToolSet({"tools": tools, **_additional_tools(self._stored.earlier, items)}, choice)
         self._options: Any = chat_options(body, self._tools)
-        self._earlier_size = earlier.size if earlier else 0
-        self._conversation = Conversation(body.instructions, self._earlier_items, items)
+        self._conversation = Conversation(body.instructions, self._stored.earlier, items)
         restore_call_ids(self._conversation.messages, OPENAI_PREFIX)
         self._items = [item for item in items if item is not None]
         self._output = OutputBuilder(self._tools)
@@ -99,31 +86,6 @@ class ResponseGeneration:
         failed = fail_response(self._response, self._output.items, error, self._context.id)
         return self._events.encode([*last, ResponseFailed(response=failed)])
 
-    def _find_earlier(self) -> StoredResponse | None:
-        id = self._body.previous_response_id
-        if id is None:
-            return None
-        if (found := self._context.state.response_store.get(id)) is None:
-            problem = f"there is no response {id!r}, or it was deleted; send the whole conversation as `input`"
-            raise ApiError(
-                400,
-                f"previous_response_id: {problem}",
-                code="previous_response_not_found",
-                param="previous_response_id",
-            )
-        return found
-
-    def _resolve_reference(self, item: InputItem | ItemReference | None, number: int) -> InputItem | None:
-        """Return the item, or the item of a stored response that it refers to."""
-        if not isinstance(item, ItemReference):
-            return item
-        for stored in self._context.state.response_store.newest_first():
-            for earlier in (*stored.response.output, *stored.items):
-                if earlier.id == item.id:
-                    return earlier
-        path = f"input[{number}].id"
-        raise invalid_field(f"{path}: there is no item {item.id!r}, or it was deleted; send the item itself", path)
-
     @asynccontextmanager
     async def _generation(self) -> AsyncGenerator[Generation]:
         async with run_chat(
@@ -147,14 +109,8 @@ class ResponseGeneration:
         last = [*self._output.end("incomplete" if is_incomplete(generation.result) else "completed")]
         response = finish_response(self._response, self._output.items, generation.result)
         if response.store:
-            self._keep(response)
+            self._stored.keep(response, self._items, assign_ids(self._items))
         return response, last
-
-    def _keep(self, response: Response) -> None:
-        assign_ids(self._items)
-        size = self._earlier_size + len(msgspec.json.encode([self._items, response]))
-        items = [*self._earlier_items, *self._items]
-        self._context.state.response_store.put(response.id, StoredResponse(response, items, size), size)
 
 
 def _additional_tools(

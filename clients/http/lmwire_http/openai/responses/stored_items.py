@@ -1,0 +1,124 @@
+"""Stored responses, and the items that a later request takes from them: by `previous_response_id`, or one by one.
+
+They are stored as JSON, whose size is known, and which takes less memory than decoded items.
+"""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lmwire_protocol.limits import LINE_IN_BYTES
+
+from ...errors import ApiError, invalid_field
+from ...http.response_store import ResponseStore
+from .items import InputItem, ItemReference
+from .response_schema import Response
+
+MAX_STORED_ITEMS: Final = 10_000
+"""Most stored items in the conversation of a request."""
+MAX_STORED_ITEM_BYTES: Final = LINE_IN_BYTES
+"""Most bytes of the stored items in the conversation of a request: a worker takes no more."""
+_OVERHEAD: Final = 256
+"""Memory of an item besides its JSON, in bytes."""
+_decoder: Final = msgspec.json.Decoder(InputItem)
+
+
+class StoredResponse(NamedTuple):
+    """A stored response, which requests can continue."""
+
+    response: msgspec.Raw
+    history: Sequence[bytes]
+    """The items of the whole conversation before the response, without instructions, each as JSON."""
+    output: Sequence[bytes]
+    """The items of the response, each as JSON."""
+
+    def input_items(self) -> list[InputItem]:
+        """Return the items of the conversation before the response."""
+        return [*map(_decoder.decode, self.history)]
+
+
+class StoredItems:
+    """The items that one request takes from the stored responses of its caller.
+
+    Args:
+        store: All stored responses.
+        caller: The caller that sent the request.
+        previous_response_id: The response that the request continues, if any.
+
+    Raises:
+        ApiError: The caller has no such response, or its conversation is too long.
+    """
+
+    def __init__(self, store: ResponseStore, caller: Hashable, previous_response_id: str | None) -> None:
+        self._store, self._caller = store, caller
+        self._count = self._bytes = 0
+        self._history: Sequence[bytes] = ()
+        if previous_response_id is not None:
+            previous = self._find(previous_response_id)
+            self._history = (*previous.history, *previous.output)
+        for item in self._history:
+            self._count_item(item, "previous_response_id")
+        self.earlier: Sequence[InputItem] = [*map(_decoder.decode, self._history)]
+        """The conversation up to the response that the request continues."""
+
+    def resolve(self, item: InputItem | ItemReference | None, number: int) -> InputItem | None:
+        """Return the item that an item of the request stands for: another one if it is a reference.
+
+        Args:
+            item: The item.
+            number: Its place in the request.
+
+        Raises:
+            ApiError: The request refers to an item that neither this conversation has nor the server has made for the
+                caller, or to too much.
+        """
+        if not isinstance(item, ItemReference):
+            return item
+        path, id = f"input[{number}].id", item.id or ""
+        if (encoded := self._encoded.get(id) or self._store.item(self._caller, id)) is None:
+            raise invalid_field(f"{path}: there is no item {id!r}, or it was deleted; send the item itself", path)
+        self._count_item(encoded, path)
+        return _decoder.decode(encoded)
+
+    def keep(self, response: Response, items: Sequence[InputItem], made: Collection[InputItem]) -> None:
+        """Store a response with its conversation.
+
+        Args:
+            response: The response.
+            items: The items of the request.
+            made: Those of them that have an id of the server.
+        """
+        encoded = {id(item): msgspec.json.encode(item) for item in (*items, *response.output)}
+        by_id: Mapping[str, bytes] = {item.id or "": encoded[id(item)] for item in (*made, *response.output)}
+        output = [encoded[id(item)] for item in response.output]
+        stored = StoredResponse(
+            msgspec.Raw(msgspec.json.encode(response)),
+            (*self._history, *(encoded[id(item)] for item in items)),
+            output,
+        )
+        size = sum(len(item) + _OVERHEAD for item in (*stored.history, *output, bytes(stored.response)))
+        self._store.put(self._caller, response.id, stored, size, by_id)
+
+    @cached_property
+    def _encoded(self) -> Mapping[str, bytes]:
+        """The items of the conversation by their ids."""
+        return {item.id or "": encoded for item, encoded in zip(self.earlier, self._history, strict=True)}
+
+    def _find(self, id: str) -> StoredResponse:
+        if (found := self._store.get(self._caller, id)) is None:
+            field = "previous_response_id"
+            problem = f"there is no response {id!r}, or it was deleted; send the whole conversation as `input`"
+            raise ApiError(400, f"{field}: {problem}", code="previous_response_not_found", param=field)
+        return found
+
+    def _count_item(self, encoded: bytes, field: str) -> None:
+        self._count += 1
+        self._bytes += len(encoded)
+        if self._count > MAX_STORED_ITEMS or self._bytes > MAX_STORED_ITEM_BYTES:
+            problem = (
+                f"the request takes more than {MAX_STORED_ITEMS:,} stored items, or more than"
+                f" {MAX_STORED_ITEM_BYTES >> 20} MiB of them; send a shorter conversation as `input`"
+            )
+            raise invalid_field(f"{field}: {problem}", field)

@@ -1,0 +1,59 @@
+"""The stored items that one request takes: its own conversation's, and a bounded number of bytes."""
+
+import pytest
+
+from lmwire_http.errors import ApiError
+from lmwire_http.http.response_store import ResponseStore
+from lmwire_http.openai.responses import stored_items
+from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, assign_ids
+from lmwire_http.openai.responses.request_schema import ResponseRequest
+from lmwire_http.openai.responses.response_schema import Response, new_response
+from lmwire_http.openai.responses.stored_items import StoredItems
+
+
+def message(text: str, id: str | None = None) -> Message:
+    return Message(id=id, role="user", content=text)
+
+
+def keep(store: ResponseStore, items: list[InputItem], previous: str | None = None) -> Response:
+    response = new_response(ResponseRequest(model="m", input="hello"), [], None)
+    StoredItems(store, None, previous).keep(response, items, assign_ids(items))
+    return response
+
+
+def test_a_conversation_is_decoded_as_it_was_stored() -> None:
+    store = ResponseStore(9)
+    first, second = message("one", "msg_1"), message("two")
+    response = keep(store, [second], keep(store, [first]).id)
+    assert StoredItems(store, None, response.id).earlier == [first, second]
+
+
+def test_references_take_no_more_bytes_than_a_worker_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of some kilobytes that refers to a long item again and again would take all memory."""
+    monkeypatch.setattr(stored_items, "MAX_STORED_ITEM_BYTES", 1000)
+    store = ResponseStore(9)
+    item = message("x" * 300)
+    keep(store, [item])
+    taken, reference = StoredItems(store, None, None), ItemReference(id=item.id)
+    taken.resolve(reference, 0)
+    taken.resolve(reference, 1)
+    with pytest.raises(ApiError, match="shorter conversation") as refused:
+        taken.resolve(reference, 2)
+    assert refused.value.param == "input[2].id"
+
+
+def test_a_conversation_has_a_limit_of_stored_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_items, "MAX_STORED_ITEMS", 3)
+    store = ResponseStore(9)
+    response = keep(store, [message("a"), message("b"), message("c")])
+    assert len(StoredItems(store, None, response.id).earlier) == 3
+    response = keep(store, [message("d")], response.id)
+    with pytest.raises(ApiError, match="stored items") as refused:
+        StoredItems(store, None, response.id)
+    assert refused.value.param == "previous_response_id"
+
+
+def test_many_small_items_count_with_the_memory_that_they_take() -> None:
+    store = ResponseStore(9, max_bytes=20_000)
+    response = keep(store, [message("") for _ in range(100)])
+    assert store.get(None, response.id) is None
