@@ -35,7 +35,7 @@ class Listening(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Listening
+    server: Listening  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         """Answer, and write the request down."""
