@@ -10,6 +10,7 @@ import sys
 NEEDED = (3, 11)
 EXTRA = "worker" if sys.platform == "darwin" else "cpu"
 """The extra of lmwire with the libraries for this machine's models."""
+WHEEL = "`make wheel` builds in a checkout of lmwire: it is not on a package index yet"
 
 
 def main():
@@ -18,20 +19,23 @@ def main():
         version = ".".join(map(str, sys.version_info[:2]))
         answer_with(
             f"lmwire needs Python 3.11 or newer, and {sys.executable} is Python {version}: make python3 in PATH a newer"
-            f" one, and install lmwire there with `python3 -m pip install 'lmwire[{EXTRA}]'`"
+            f" one, and install lmwire's wheel there, which {WHEEL}"
         )
         return
     try:
         from lmwire_worker.__main__ import main as run
     except ModuleNotFoundError as error:
-        library = "lmwire" if error.name == "lmwire_worker" else error.name
-        answer_with(f"{library} is not installed; install it with {install_commands()}")
+        if error.name == "lmwire_worker":
+            command = f"`{sys.executable} -m pip install 'WHEEL[{EXTRA}]'`"
+            answer_with(f"lmwire is not installed; install its wheel with {command}, which {WHEEL}")
+        else:
+            answer_with(f"{error.name} is not installed; install it with {install_commands()}")
         return
     run()
 
 
 def install_commands():
-    """Return the commands that install lmwire for the Python that runs this file."""
+    """Return the commands that add the libraries to the lmwire of the Python that runs this file."""
     command = f"`{sys.executable} -m pip install 'lmwire[{{}}]'`".format
     return command(EXTRA) + ("" if sys.platform == "darwin" else f" (or {command('cuda')} for an NVIDIA GPU)")
 

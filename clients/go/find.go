@@ -49,14 +49,19 @@ func firstWorker(c *config) (place, error) {
 	if program, err := exec.LookPath("lmwire"); err == nil {
 		return place{command: []string{program, "worker"}, hostWatch: true}, nil
 	}
-	if program, err := exec.LookPath("uvx"); err == nil {
-		command := []string{program, "--from", packages(), "lmwire", "worker"}
-		return place{command: command, hostWatch: true, startTimeout: downloadTimeout}, nil
+	remedy := "allow a download with the option uvx"
+	if c.uvx {
+		remedy = "install uv for the option uvx"
+		if program, err := exec.LookPath("uvx"); err == nil {
+			command := []string{program, "--from", packages(), "lmwire", "worker"}
+			return place{command: command, hostWatch: true, startTimeout: downloadTimeout}, nil
+		}
 	}
-	return place{}, fmt.Errorf("%w; install it with `pip install '%s'`, or install uv", ErrWorkerNotFound, packages())
+	const places = "put lmwire on PATH, name a worker in $LMWIRE_WORKER"
+	return place{}, fmt.Errorf("%w: %s, or %s", ErrWorkerNotFound, places, remedy)
 }
 
-// packages returns what pip installs for this machine's models.
+// packages returns what uvx installs for this machine's models.
 func packages() string {
 	if runtime.GOOS == "darwin" {
 		return "lmwire[worker]==" + Version
@@ -67,7 +72,7 @@ func packages() string {
 // bundledProgram returns the program in the folder that an app ships, or an empty text.
 func bundledProgram() string {
 	executable, err := os.Executable()
-	if err != nil {
+	if err != nil || !filepath.IsAbs(executable) {
 		return ""
 	}
 	if real, err := filepath.EvalSymlinks(executable); err == nil {

@@ -45,7 +45,7 @@ func TestTheWorkerIsSoughtInTheDocumentedOrder(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", filepath.Join(folder, "path"))
 	uvx := program(t, filepath.Join(folder, "path"), "uvx")
-	fetched := found(t)
+	fetched := found(t, WithUvx())
 	expectCommand(t, fetched, uvx, "--from", packages(), "lmwire", "worker")
 	if fetched.startTimeout != downloadTimeout || !strings.Contains(packages(), "=="+Version) {
 		t.Errorf("%+v", fetched)
@@ -102,14 +102,24 @@ func TestTheEnvironmentMayHoldAWholeCommand(t *testing.T) {
 	}
 }
 
-func TestWithoutAWorkerTheErrorSaysWhatToInstall(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
+func TestUvxRunsNoPackageUnlessTheHostAllowsIt(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("PATH", folder)
+	program(t, folder, "uvx")
 	_, err := Start(t.Context())
 	var failed *StartError
 	if !errors.Is(err, ErrWorkerNotFound) || !errors.As(err, &failed) || failed.Command != nil {
 		t.Fatalf("the error is %v", err)
 	}
-	if want := "lmwire: no worker found; install it with `pip install '" + packages() + "'`, or install uv"; err.Error() != want {
+}
+
+func TestWithoutAWorkerTheErrorSaysWhatToDo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	start := "lmwire: no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or "
+	if _, err := Start(t.Context()); err == nil || err.Error() != start+"allow a download with the option uvx" {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := Start(t.Context(), WithUvx()); err == nil || err.Error() != start+"install uv for the option uvx" {
 		t.Errorf("the error is %v", err)
 	}
 }

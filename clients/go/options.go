@@ -11,6 +11,7 @@ type Option func(*config)
 type config struct {
 	command      []string
 	args         []string
+	uvx          bool
 	hostWatch    *bool
 	startTimeout time.Duration
 	shutdown     ShutdownTimeouts
@@ -56,13 +57,19 @@ func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
 
+// WithUvx lets [Start] run the package lmwire of the package index with uvx, if it finds no other worker. Whoever owns that
+// name there runs code with your rights. lmwire is not published yet, so nobody of this project owns it.
+func WithUvx() Option {
+	return func(c *config) { c.uvx = true }
+}
+
 // WithHostWatch sets whether the worker ends when this process ends, even while another process holds its pipes open.
 // The worker must then be a descendant of this process, so the default is false for a whole command.
 func WithHostWatch(watch bool) Option {
 	return func(c *config) { c.hostWatch = &watch }
 }
 
-// WithStartTimeout sets the longest time until the reply to `hello`. The default is 30 s, or 10 minutes with uvx.
+// WithStartTimeout sets the longest time until the reply to `hello`. The default is 30 s, or 10 minutes with [WithUvx].
 func WithStartTimeout(timeout time.Duration) Option {
 	return func(c *config) { c.startTimeout = timeout }
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Version is the version of this package. It starts the same version of the worker with uvx.
+// Version is the version of this package. [WithUvx] starts the same version of the worker.
 const Version = "0.2.0"
 
 // A Worker is a running worker process. Its methods are safe for concurrent use.

@@ -174,9 +174,7 @@ def test_a_copy_of_the_file_elsewhere_starts_the_worker(tmp_path: Path) -> None:
         assert bridge.rest()[0]["ok"] is True
 
 
-def test_without_lmwire_each_request_is_answered_with_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_lmwire_each_request_is_answered_with_what_to_install(tmp_path: Path) -> None:
     copy = shutil.copy(BRIDGE, tmp_path / "bridge.py")
     requests = (
         '{"cmd":"load","path":"m"}\nnonsense\n{"cmd":"cancel"}\n\n{"cmd":"info"}\n{"cmd":"quit"}\n{"cmd":"info"}\n'
@@ -188,9 +186,10 @@ def test_without_lmwire_each_request_is_answered_with_what_to_install(
         check=True,
     )
     load, parse_error, info = run.stdout.splitlines()
-    # The file stands alone, so that it repeats the sentence. It runs the pip of its own Python.
-    monkeypatch.setattr(extras, "_pip", lambda: f"{sys.executable} -m pip install")
-    problem = extras.worker_not_installed().replace("mlx-lm", "lmwire")
+    # No command names the package alone: whoever owns that name on the index would run code here.
+    command = f"`{sys.executable} -m pip install 'WHEEL[{extras.WORKER_EXTRA}]'`"
+    built = "`make wheel` builds in a checkout of lmwire: it is not on a package index yet"
+    problem = f"lmwire is not installed; install its wheel with {command}, which {built}"
     for line, start in ((load, "load"), (parse_error, "parse error"), (info, "info")):
         assert json.loads(line) == {"error": f"{start}: {problem}"}
     assert run.stderr == f"bridge.py: {problem}\n"

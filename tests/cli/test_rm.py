@@ -1,5 +1,6 @@
 """`lmwire rm` on a made-up cache."""
 
+import fcntl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +146,19 @@ def test_a_worker_removes_what_killed_workers_have_left(tmp_path: Path, monkeypa
     assert not left.exists()
     assert [loaded.model for loaded in read_loaded_models()] == ["mine"]
     own.remove()
+
+
+def test_a_run_folder_that_others_can_change_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = RunFile()
+    own.record("mine", "/mine")
+    own.remove()
+    folder = tmp_path / "lmwire" / "run"
+    planted = folder / "1.json"
+    planted.write_text('{"pid": 1, "model": "planted", "folder": "/"}')
+    folder.chmod(0o777)
+    with planted.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert list(read_loaded_models()) == []
+        own.record("mine", "/mine")
+    assert [file.name for file in folder.iterdir()] == ["1.json"]

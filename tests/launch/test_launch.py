@@ -86,7 +86,8 @@ def is_gone(url: str) -> bool:
 
 
 def test_an_agent_uses_a_server_that_is_started_for_it(path: str) -> None:
-    launched = lmwire("launch", "claude", "--model", "builtin:tiny", "--", "-p", "--model", "x", PATH=path)
+    options = ("--model", "builtin:tiny", "--", "-p", "--model", "x")
+    launched = lmwire("launch", "claude", *options, PATH=path, LMWIRE_API_KEY="a-key-of-the-users-own-server-00")
     assert launched.returncode == 7, launched.stderr
     seen: dict[str, Any] = json.loads(launched.stdout)
     assert seen["argv"] == ["-p", "--model", "x"]
@@ -120,7 +121,7 @@ def test_another_program_at_an_address_is_no_server(path: str, command: Path) ->
         Thread(target=greet, args=(listening, 2), daemon=True).start()
         named, default = lmwire("launch", "claude", "--url", url, PATH=path), lmwire("launch", "claude", PATH=path)
     assert "does not list its models" in named.stderr
-    assert f"no server runs at {url}" in default.stderr
+    assert f"no server of yours runs at {url}" in default.stderr
 
 
 def greet(listening: socket.socket, clients: int) -> None:

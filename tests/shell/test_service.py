@@ -150,3 +150,15 @@ def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path) -> None:
         env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_key_does_not_reach_who_has_the_former_file_open(home: Path, platform: str) -> None:
+    file = file_of(platform)
+    file.parent.mkdir(parents=True)
+    file.write_text("readable by all")
+    file.chmod(0o644)
+    with file.open() as another_users:
+        assert service("install", "--", "--api-key", "a-secret-key-of-32-characters-000") == 0
+        assert another_users.read() == "readable by all"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in file.parent.iterdir()] == [file.name]

@@ -23,7 +23,7 @@ export {
   WorkerLost,
   WorkerUnavailable,
 } from "./errors.js";
-export { type FoundWorker, findWorker } from "./find-worker.js";
+export { type FoundWorker, findWorker, type SearchOptions } from "./find-worker.js";
 export type { FinishReason } from "./finish-reason.js";
 export type * from "./generated/types.js";
 export { type RequestOptions, RequestStream } from "./request-stream.js";

@@ -32,6 +32,10 @@ const SHUTDOWN_TIMEOUTS: ShutdownTimeouts = { quit: 5000, stdin: 2000, term: 300
 export interface StartOptions {
   /** The program and its arguments. By default the worker is looked for; see `findWorker`. */
   command?: readonly string[];
+  /**
+   * Whether uvx may download the worker from the package index, if no other is found. See `SearchOptions` for the risk.
+   */
+  uvx?: boolean;
   /** Further arguments of a worker that was found, such as `["--cache-dir", "./cache"]`. */
   args?: readonly string[];
   cwd?: string;
@@ -76,7 +80,7 @@ export class Worker {
    * @throws StartFailed if there is none, or it cannot be used. No process is left then.
    */
   static async start(options: StartOptions = {}): Promise<Worker> {
-    const found = options.command ? undefined : findWorker(options.env);
+    const found = options.command ? undefined : findWorker(options.env, options);
     const { command = found!.command, args = [], features = [] } = options;
     const timeouts = { ...SHUTDOWN_TIMEOUTS, ...options.shutdownTimeouts };
     const connection = new Connection({ ...options, command: [...command, ...(found ? args : [])] }, timeouts);

@@ -94,7 +94,7 @@ function writeProgram(folder: string, name: string): string {
   return program;
 }
 
-test("a worker is found by the variable, then on PATH, then by uvx", (t) => {
+test("a worker is found by the variable, then on PATH, then by uvx if that is allowed", (t) => {
   const folder = folderOf(t);
   const lmwire = writeProgram(join(folder, "a"), "lmwire");
   const uvx = writeProgram(join(folder, "b"), "uvx");
@@ -102,12 +102,11 @@ test("a worker is found by the variable, then on PATH, then by uvx", (t) => {
   assert.deepEqual(findWorker(env).command, ["/opt/lmwire", "worker"]);
   assert.deepEqual(findWorker({ ...env, LMWIRE_WORKER: '["ssh", "box", "lmwire"]' }).command, ["ssh", "box", "lmwire"]);
   assert.deepEqual(findWorker({ PATH: env.PATH }).command, [lmwire, "worker"]);
-  assert.equal(findWorker({ PATH: join(folder, "b") }).command[0], uvx);
-  const packages = `lmwire[${process.platform === "darwin" ? "worker" : "cpu"}]==${VERSION}`;
-  assert.throws(
-    () => findWorker({ PATH: "" }),
-    new StartFailed(`no worker found; install it with \`pip install '${packages}'\`, or install uv`),
-  );
+  assert.equal(findWorker({ PATH: join(folder, "b") }, { uvx: true }).command[0], uvx);
+  const start = "no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or ";
+  const off = new StartFailed(`${start}allow a download with the option uvx`);
+  assert.throws(() => findWorker({ PATH: join(folder, "b") }), off);
+  assert.throws(() => findWorker({ PATH: "" }, { uvx: true }), new StartFailed(`${start}install uv for the option uvx`));
   assert.throws(() => findWorker({ LMWIRE_WORKER: "[1]" }), /JSON list of strings/);
 });
 
@@ -138,6 +137,22 @@ test("an Electron app has its worker in its resources, and runs none beside a do
   const env = { ...process.env, RESOURCES: join(folder, "resources") };
   const shown = execFileSync(process.execPath, ["--input-type=module", "--eval", script, document], { env });
   assert.deepEqual(JSON.parse(shown.toString()), [lmwire, "worker"]);
+});
+
+test("no worker runs that lies beside a file which the code of the command line or of stdin works on", (t) => {
+  const folder = realpathSync(folderOf(t));
+  writeProgram(join(folder, "lmwire"), "lmwire");
+  const document = writeProgram(folder, "document");
+  writeProgram(folder, "-");
+  const index = new URL("../src/index.js", import.meta.url).href;
+  const code = `import("${index}").then(({ findWorker }) => console.log(findWorker().command[0]));`;
+  const env = { ...process.env, LMWIRE_WORKER: "/opt/lmwire" };
+  for (const options of [["-e", code], ["--eval", code], [`--eval=${code}`], ["-p", code], ["-pe", code], ["-"]]) {
+    for (const file of [document, "document"]) {
+      const shown = execFileSync(process.execPath, [...options, file], { cwd: folder, env, input: code }).toString();
+      assert.match(shown, /^\/opt\/lmwire$/m, options[0]);
+    }
+  }
 });
 
 test("the version is the package's", () => {

@@ -41,6 +41,7 @@ impl Default for ShutdownTimeouts {
 pub struct WorkerBuilder {
     pub(crate) command: Vec<String>,
     args: Vec<String>,
+    pub(crate) uvx: bool,
     host_watch: Option<bool>,
     start_timeout: Option<Duration>,
     shutdown_timeouts: ShutdownTimeouts,
@@ -64,6 +65,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// Set whether `spawn` runs the package lmwire of the package index with uvx, if it finds no other worker. Whoever owns
+    /// that name there runs code with your rights. lmwire is not published yet, so nobody of this project owns it.
+    pub fn uvx(mut self, allow: bool) -> Self {
+        self.uvx = allow;
+        self
+    }
+
     /// Set whether the worker ends when this process ends, even while another process holds its pipes open. The worker must
     /// then be a descendant of this process, so the default is false for a whole command.
     pub fn host_watch(mut self, watch: bool) -> Self {
@@ -71,7 +79,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Set the longest wait for the reply to `hello`. The default is 30 s, or 10 minutes with uvx.
+    /// Set the longest wait for the reply to `hello`. The default is 30 s, or 10 minutes with [`uvx`](Self::uvx).
     pub fn start_timeout(mut self, limit: Duration) -> Self {
         self.start_timeout = Some(limit);
         self

@@ -49,10 +49,13 @@ pub enum Error {
         pid: u32,
     },
     /// This machine has no worker.
-    #[error("no worker found; install it with `pip install '{packages}'`, or install uv")]
+    #[error(
+        "no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or {}",
+        if *uvx { "install uv for the option uvx" } else { "allow a download with the option uvx" }
+    )]
     WorkerNotFound {
-        /// What pip installs for this machine's models.
-        packages: String,
+        /// Whether [`WorkerBuilder::uvx`](crate::WorkerBuilder::uvx) allowed a download.
+        uvx: bool,
     },
     /// A worker did not start, or does not fit.
     #[error("`{}` does not start as a worker: {reason}", command.join(" "))]

@@ -44,18 +44,18 @@ pub(crate) fn first_worker(builder: &WorkerBuilder) -> Result<Place> {
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = env::split_paths(&path).collect();
-    on_path(&folders).ok_or_else(|| Error::WorkerNotFound { packages: packages() })
+    on_path(&folders, builder.uvx).ok_or(Error::WorkerNotFound { uvx: builder.uvx })
 }
 
 /// Return the worker of the folders of PATH. Empty and relative ones mean the working directory, and are skipped.
-fn on_path(folders: &[PathBuf]) -> Option<Place> {
+fn on_path(folders: &[PathBuf], uvx: bool) -> Option<Place> {
     let absolute = || folders.iter().filter(|folder| folder.is_absolute());
     let find = |name| absolute().map(|folder| folder.join(name)).find(|program| is_executable(program));
     if let Some(program) = find("lmwire") {
         return Some(Place::program(program.to_string_lossy()));
     }
-    let uvx = find("uvx")?.to_string_lossy().into_owned();
-    let command = [uvx, "--from".into(), packages(), "lmwire".into(), "worker".into()];
+    let program = uvx.then(|| find("uvx"))??.to_string_lossy().into_owned();
+    let command = [program, "--from".into(), packages(), "lmwire".into(), "worker".into()];
     Some(Place { command: command.into(), host_watch: true, start_timeout: Some(DOWNLOAD_TIMEOUT) })
 }
 
@@ -63,7 +63,7 @@ fn is_executable(program: &Path) -> bool {
     fs::metadata(program).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Return what pip installs for this machine's models.
+/// Return what uvx installs for this machine's models.
 fn packages() -> String {
     let extra = if cfg!(target_os = "macos") { "worker" } else { "cpu" };
     format!("lmwire[{extra}]=={VERSION}")
@@ -71,7 +71,7 @@ fn packages() -> String {
 
 /// Return the program in the folder that an app ships.
 fn bundled_program(executable: Option<PathBuf>) -> Option<String> {
-    let executable = executable?;
+    let executable = executable.filter(|path| path.is_absolute())?;
     let executable = executable.canonicalize().unwrap_or(executable);
     let folder = executable.parent()?;
     let mut folders = vec![folder.to_owned()];
@@ -127,6 +127,7 @@ mod tests {
         let found = bundled_program(Some(link)).unwrap();
         assert!(found.ends_with("lmwire/lmwire"), "{found}");
         assert_eq!(bundled_program(Some(app.join("lmwire/lmwire"))), None);
+        assert_eq!(bundled_program(Some("app".into())), None);
         fs::remove_dir_all(app).unwrap();
     }
 
@@ -140,26 +141,25 @@ mod tests {
     }
 
     #[test]
-    fn path_has_lmwire_before_uvx() {
+    fn path_has_lmwire_before_uvx_which_runs_only_if_the_host_allows_it() {
         let both = folder("both", &["uvx", "lmwire"]);
         let uvx = folder("uvx", &["uvx"]);
-        let place = on_path(&[uvx.clone(), both.clone()]).unwrap();
+        let place = on_path(&[uvx.clone(), both.clone()], true).unwrap();
         assert_eq!(place, Place::program(both.join("lmwire").to_string_lossy()));
-        let place = on_path(&[both.join("none"), uvx.clone()]).unwrap();
+        let place = on_path(&[both.join("none"), uvx.clone()], true).unwrap();
         assert_eq!(place.command[1..], ["--from", &packages(), "lmwire", "worker"]);
         assert_eq!(place.start_timeout, Some(DOWNLOAD_TIMEOUT));
-        assert_eq!(on_path(&[both.join("none")]), None);
+        assert_eq!(on_path(&[both.join("none")], true), None);
+        assert_eq!(on_path(std::slice::from_ref(&uvx), WorkerBuilder::default().uvx), None);
         fs::remove_dir_all(both).unwrap();
         fs::remove_dir_all(uvx).unwrap();
     }
 
     #[test]
-    fn without_a_worker_the_error_says_what_to_install() {
-        let error = Error::WorkerNotFound { packages: packages() }.to_string();
-        let extra = if cfg!(target_os = "macos") { "worker" } else { "cpu" };
-        assert_eq!(
-            error,
-            format!("no worker found; install it with `pip install 'lmwire[{extra}]=={VERSION}'`, or install uv")
-        );
+    fn without_a_worker_the_error_says_what_to_do() {
+        let start = "no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or ";
+        for (uvx, end) in [(false, "allow a download with the option uvx"), (true, "install uv for the option uvx")] {
+            assert_eq!(Error::WorkerNotFound { uvx }.to_string(), format!("{start}{end}"));
+        }
     }
 }

@@ -52,7 +52,7 @@ pub use supervisor::Supervisor;
 pub use tool::{Function, Tool, ToolChoice};
 pub use worker::Worker;
 
-/// The version of this crate. It starts the same version of the worker with uvx.
+/// The version of this crate. [`WorkerBuilder::uvx`] starts the same version of the worker.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const PROTOCOL_VERSION: u64 = 1;

@@ -162,17 +162,36 @@ return {
     function()
       local path = vim.env.PATH
       vim.env.PATH = "/nowhere"
-      local is_found, failure = pcall(find_worker.find)
-      local extra = vim.fn.has("mac") == 1 and "worker" or "cpu"
-      local package = ("lmwire[%s]==%s"):format(extra, require("lmwire.version"))
-      equal("lmwire: no worker found; install it with `pip install '" .. package .. "'`, or install uv", failure)
-      assert(not is_found)
+      local start = "lmwire: no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or "
+      equal({ false, start .. "allow a download with the option uvx" }, { pcall(find_worker.find) })
+      equal({ false, start .. "install uv for the option uvx" }, { pcall(find_worker.find, nil, true) })
       vim.env.LMWIRE_WORKER = '["ssh", "box", "lmwire", "worker"]'
       equal({ { "ssh", "box", "lmwire", "worker" }, false, 30000 }, { find_worker.find() })
       vim.env.LMWIRE_WORKER = "/opt/lmwire"
       equal({ { "/opt/lmwire", "worker" }, true, 30000 }, { find_worker.find() })
       equal({ { "mine" }, false, 30000 }, { find_worker.find({ "mine" }) })
       vim.env.LMWIRE_WORKER, vim.env.PATH = nil, path
+    end,
+  },
+  {
+    "uvx runs only if the settings allow it, and no program of the working directory does",
+    function()
+      local path, folder, here = vim.env.PATH, vim.fn.tempname(), vim.fn.getcwd()
+      vim.fn.mkdir(folder)
+      for _, name in ipairs({ "uvx", "lmwire" }) do
+        vim.fn.writefile({ "#!/bin/sh" }, folder .. "/" .. name)
+        vim.fn.setfperm(folder .. "/" .. name, "rwxr-xr-x")
+      end
+      vim.fn.chdir(folder)
+      vim.env.PATH = ".::/nowhere"
+      assert(not pcall(find_worker.find, nil, true))
+      vim.env.PATH = ".:" .. folder
+      equal({ folder .. "/lmwire", "worker" }, (find_worker.find()))
+      vim.fn.delete(folder .. "/lmwire")
+      assert(not pcall(find_worker.find, nil, config.defaults.uvx))
+      equal(folder .. "/uvx", find_worker.find(nil, true)[1])
+      vim.fn.chdir(here)
+      vim.env.PATH = path
     end,
   },
   {

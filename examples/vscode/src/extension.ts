@@ -38,13 +38,14 @@ function settings(): Settings {
   const configuration = vscode.workspace.getConfiguration("lmwire");
   return {
     command: configuration.get<string[]>("command", []),
+    uvx: configuration.get<boolean>("uvx", false),
     models: configuration.get<ConfiguredModel[]>("models", []),
   };
 }
 
 function startOptions() {
-  const { command } = settings();
-  return command.length ? { command } : {};
+  const { command, uvx } = settings();
+  return command.length ? { command } : { uvx };
 }
 
 /** Let the user choose a model, and load it, so that its first answer comes sooner. */

@@ -14,6 +14,8 @@ export type EditorClasses = Pick<
 export interface Settings {
   /** The worker's command; empty to look for one. */
   command: readonly string[];
+  /** Whether uvx may download a worker if none is found. */
+  uvx: boolean;
   models: readonly ConfiguredModel[];
 }
 
@@ -35,11 +37,11 @@ export class Provider implements vscode.LanguageModelChatProvider {
   async provideLanguageModelChatInformation(
     options: vscode.PrepareLanguageModelChatModelOptions,
   ): Promise<vscode.LanguageModelChatInformation[]> {
-    const { command, models } = this.#settings();
+    const { command, uvx, models } = this.#settings();
     const configured = models.map(fromConfigured);
     const names = new Set(configured.map(({ id }) => id));
     try {
-      const listed = await listModels(command.length ? command : findWorker().command);
+      const listed = await listModels(command.length ? command : findWorker(process.env, { uvx }).command);
       return [...configured, ...listed.filter(({ id }) => !names.has(id))];
     } catch (error) {
       this.#log(`the models cannot be listed: ${error}`);

@@ -36,7 +36,16 @@ def test_no_newline_is_added_to_one(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_cannot_write_control_sequences_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalDisplay() as shown:
         shown.show("\x1b]0;title\x07\x9b2Jtext\ttab\n")
-    assert capsys.readouterr().out == "]0;title2Jtext\ttab\n"
+        shown.show("\u202eturned\u2028\u2069 \u200f\u05e9 👩\u200d💻\n")
+    assert capsys.readouterr().out == "]0;title2Jtext\ttab\nturned \u200f\u05e9 👩\u200d💻\n"
+
+
+def test_markdown_makes_no_control_characters_of_entities() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    with MarkdownDisplay(console) as shown:
+        shown.show("a&#x202e;b&#27;[2Jc&#x2028;d\n\n")
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().strip() == "ab\N{REPLACEMENT CHARACTER}[2Jcd"
 
 
 def test_a_pipe_gets_the_answer_without_the_reasoning_and_its_separator(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +93,8 @@ def test_markdown_has_the_reasoning_before_it_and_the_calls_after_it() -> None:
 
 
 def test_a_model_cannot_write_control_sequences_in_a_call() -> None:
-    assert format_call(ToolCall("c", "\x1b[2J", {"\x1b[2J": "\x9b2J"})) == r'[2J({"\u001b[2J": "2J"})'
+    call = ToolCall("c", "\x1b[2J\nx", {"\x1b[2J": "\x9b2J"})
+    assert format_call(call) == r'\x1b[2J\nx({"\u001b[2J": "\x9b2J"})'
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, len(ANSWER)])
@@ -122,6 +132,7 @@ def test_the_progress_of_a_load_has_words_and_round_numbers() -> None:
     assert format_progress("read", 3, 4, "steps") == "Reading the weights: 3 of 4 steps"
     assert format_progress("warm_up", 0, None, "steps") == "Warming up"
     assert format_progress("polish", 0, None, "steps") == "polish"
+    assert format_progress("\x1b[2J", 1, 2, "\x07") == r"\x1b[2J: 1 of 2 \x07"
 
 
 def test_a_long_prompt_has_a_bar_on_stderr_until_the_answer_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.printable import one_line
 
 from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
@@ -103,7 +104,7 @@ def _size_of(folder: Path) -> int:
 def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
     """Return the entry of a folder that cannot be described, and print the reason on stderr."""
     problem = f"it cannot be described: {' '.join(str(error).split())[:300]}"
-    print(f"lmwire: {id} is left out: {problem}", file=sys.stderr)
+    print(f"lmwire: {one_line(f'{id} is left out: {problem}')}", file=sys.stderr)
     return LocalModel(id, str(folder), [], 0, None, None, None, problem)
 
 
@@ -148,8 +149,9 @@ def _table(models: Sequence[LocalModel]) -> str:
         )
         for model in models
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    shown = [tuple(map(one_line, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown)
     return "\n".join(lines)
 
 

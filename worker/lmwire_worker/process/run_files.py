@@ -60,7 +60,8 @@ class RunFile:
 
 def read_loaded_models() -> Iterator[LoadedModel]:
     """Yield the models of the running workers of this user, and remove the files of those that are gone."""
-    for file in sorted(_folder().glob(f"*{_SUFFIX}")):
+    folder = _folder()
+    for file in sorted(folder.glob(f"*{_SUFFIX}")) if _is_own(folder) else ():
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -87,12 +88,23 @@ def _is_locked(descriptor: int) -> bool:
 def _create(folder: Path) -> int:
     """Return the descriptor of this process's locked file. It has its name only once it is locked."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_own(folder):
+        raise PermissionError(f"{folder} is not this user's alone")
     file = folder / f"{os.getpid()}{_SUFFIX}"
     unnamed = file.with_suffix(".new")
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     unnamed.replace(file)
     return descriptor
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether only this user can put files into a folder. A cache in a shared place can be another's."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _folder() -> Path:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from lmwire_protocol.printable import one_line, printable
+
 from ..settings import LogLevel
 from .stderr_writer import StderrWriter
 
@@ -99,8 +101,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
         facts = "".join([f" {name}={_quote(value)}" for name, value in _facts(record).items()])
-        line = f"{_timestamp(record)} {record.levelname.lower()} {record.getMessage()}{facts}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{_timestamp(record)} {record.levelname.lower()} {one_line(record.getMessage())}{facts}"
+        return f"{line}\n{printable(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lmwire_conformance import baseline, report
 from lmwire_conformance.report import CaseResult
+from lmwire_protocol.printable import one_line, printable
 
 from .errors import USAGE, CliError
 
@@ -51,7 +52,7 @@ class _Progress:
     def __call__(self, case: CaseResult) -> None:
         self._count += 1
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{self._count} {case.name}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{self._count} {one_line(case.name)}", end="", file=sys.stderr, flush=True)
 
 
 def _finish(arguments: Namespace, cases: Sequence[CaseResult]) -> int:
@@ -59,7 +60,7 @@ def _finish(arguments: Namespace, cases: Sequence[CaseResult]) -> int:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     for case in cases:
-        print(report.format_result(case))
+        print(printable(report.format_result(case)))
     print(report.summary(cases))
     _write(arguments.junit, report.as_junit(cases, f"lmwire conformance {arguments.side}"))
     _write(arguments.json, report.as_json(cases))

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from lmwire_protocol.printable import printable
+
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 64
@@ -37,7 +39,7 @@ def run_and_report(run: Callable[[Arguments], int], arguments: Arguments) -> int
     try:
         return run(arguments)
     except CliError as error:
-        print(f"lmwire: {error}", file=sys.stderr)
+        print(f"lmwire: {printable(str(error))}", file=sys.stderr)
         return error.code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from typing import Final, Protocol, TextIO
 
+from lmwire_protocol.printable import one_line
+
 from .terminal_text import dim
 
 STAGE_WORDS: Final = {
@@ -154,12 +156,17 @@ class _OneLoad:
 
 def labelled(label: str, text: str) -> str:
     """Return a text after the label of its load; without a label, the text alone."""
-    return f"{label}: {text}" if label else text
+    return f"{one_line(label)}: {text}" if label else text
 
 
 def format_progress(stage: str, current: int, total: int | None, unit: str) -> str:
     """Return the fields of a `progress` event as a line for a person to read; `show` has the arguments."""
-    words = STAGE_WORDS.get(stage, stage)
+    words = stage_words(stage)
     if unit == "bytes":
         return f"{words}: {current / 1e6:,.0f} MB" + (f" of {total / 1e6:,.0f} MB" if total else "")
-    return f"{words}: {current} of {total} {unit}" if total else words
+    return f"{words}: {current} of {total} {one_line(unit)}" if total else words
+
+
+def stage_words(stage: str) -> str:
+    """Return the words for a stage. A worker of a later version can send others."""
+    return STAGE_WORDS.get(stage) or one_line(stage)

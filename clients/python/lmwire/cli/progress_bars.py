@@ -17,7 +17,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from .progress import STAGE_WORDS, StageProgress, labelled
+from lmwire_protocol.printable import one_line
+
+from .progress import StageProgress, labelled, stage_words
 
 
 class Bars:
@@ -52,12 +54,12 @@ class Bars:
     def add(self, words: str, current: int, total: int | None, unit: str, instead_of: TaskID | None) -> TaskID:
         """Draw one more bar, or another one instead of the bar of the last stage."""
         if self._progress is None:
-            columns = (TextColumn("{task.description}", style="dim"), BarColumn(), _AmountColumn())
+            columns = (TextColumn("{task.description}", style="dim", markup=False), BarColumn(), _AmountColumn())
             self._progress = Progress(*columns, console=Console(file=self._stream), transient=True)
             self._progress.start()
         if instead_of is not None:
             self._progress.remove_task(instead_of)
-        return self._progress.add_task(words, completed=current, total=total, unit=unit)
+        return self._progress.add_task(words, completed=current, total=total, unit=one_line(unit))
 
     def update(self, bar: TaskID, current: int, total: int | None) -> None:
         """Draw how far a load has come."""
@@ -84,7 +86,7 @@ class _Bar:
     def show(self, stage: str, current: int, total: int | None, unit: str) -> None:
         """Draw the bar; see `StageProgress.show`."""
         if self._task is None or stage != self._stage:
-            words = labelled(self._label, STAGE_WORDS.get(stage, stage))
+            words = labelled(self._label, stage_words(stage))
             self._stage, self._task = stage, self._bars.add(words, current, total, unit, self._task)
         self._bars.update(self._task, current, total)
 
@@ -101,7 +103,7 @@ class _AmountColumn(ProgressColumn):
     def __init__(self) -> None:
         super().__init__()
         self._of_bytes = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        self._of_steps = (MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
+        self._of_steps = (MofNCompleteColumn(), TextColumn("{task.fields[unit]}", markup=False))
 
     def render(self, task: Task) -> Text:
         """See `ProgressColumn.render`."""

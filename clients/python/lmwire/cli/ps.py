@@ -6,6 +6,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from lmwire_protocol.printable import one_line
+
 from .errors import OK
 from .pull import require_worker
 from .running import RunningProcess, find_running
@@ -16,7 +18,7 @@ def run(arguments: Namespace) -> int:
     require_worker()
     found = find_running(arguments.api_key)
     if arguments.json:
-        print(json.dumps([asdict(process) for process in found], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(process) for process in found], indent=2))
     elif found:
         print(_table(found))
     else:
@@ -38,7 +40,8 @@ def _row(process: RunningProcess) -> tuple[str, ...]:
         requests = f"{process.running} running, {process.queued} queued"
     what = f"serve {process.url or ''}".strip() if process.kind == "server" else f"worker of {process.host}"
     memory = f"{process.memory_bytes / 2**20:,.0f} MiB"
-    return (str(process.pid), what, ", ".join(process.models), memory, requests, _duration(process.started_at))
+    cells = (str(process.pid), what, ", ".join(process.models), memory, requests, _duration(process.started_at))
+    return tuple(map(one_line, cells))
 
 
 def _duration(started_at: float) -> str:

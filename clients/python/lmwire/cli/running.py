@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, Literal
 from urllib.error import HTTPError
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import Request
 
 import psutil
+
+from .local_servers import listener_of, open_url
 
 Kind = Literal["server", "worker"]
 _MODULES: Final[dict[str, Kind]] = {"lmwire_http": "server", "lmwire_worker": "worker"}
@@ -25,7 +27,6 @@ _CACHED: Final = re.compile(r"/models--([^/]+)/snapshots/[^/]+$")
 _BUILTIN: Final = re.compile(r"/lmwire_worker/builtin/([^/]+)$")
 _ACTIVE: Final = ("lmwire_worker_requests_active",)
 _WAITING: Final = ("lmwire_worker_requests_queued", "lmwire_model_requests_waiting")
-_open = build_opener(ProxyHandler({})).open  # a proxy of the environment must not see requests to this machine
 
 
 @dataclass(frozen=True)
@@ -174,9 +175,11 @@ def ask_requests(url: str, api_key: str | None) -> _Requests:
     """
     if not url.startswith("http"):
         return _Requests(problem="asked over http only")
+    if listener_of(url) != "user":  # as with a server in a container, whose port another user has here
+        return _Requests(problem="not asked: its address is not this user's alone")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        with _open(Request(f"{url}/metrics", headers=headers), timeout=_TIMEOUT_S) as response:
+        with open_url(Request(f"{url}/metrics", headers=headers), timeout=_TIMEOUT_S) as response:
             text = response.read(_MAX_BYTES).decode(errors="replace")
     except HTTPError as error:
         return _Requests(problem="needs --api-key" if error.code == 401 else f"HTTP {error.code}")

@@ -5,13 +5,20 @@ import os
 from typing import Final
 
 import lmwire
+from lmwire_protocol.printable import one_line
 
-# Model output must not control the terminal: no escape sequences, nor other control characters.
-_CONTROLS: Final = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+# An answer must not control the terminal. Joiners and direction marks stay: some scripts and emoji need them.
+_CONTROLS: Final = dict.fromkeys(
+    [
+        *(*range(9), *range(11, 32), *range(127, 160)),  # escape sequences, and other controls
+        *(0x2028, 0x2029),  # line ends
+        *(*range(0x202A, 0x202F), *range(0x2066, 0x206A)),  # what turns the order of characters around
+    ]
+)
 
 
 def strip_controls(text: str) -> str:
-    """Return the text without the characters that a terminal would obey."""
+    """Return a part of an answer without the characters that a terminal would obey."""
     return text.translate(_CONTROLS)
 
 
@@ -22,7 +29,7 @@ def dim(text: str) -> str:
 
 def format_call(call: lmwire.ToolCall) -> str:
     """Return a tool call for a person to read: `name({"argument": …})`."""
-    return strip_controls(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
+    return one_line(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
 
 
 class NewlineTrimmer:

@@ -5,6 +5,9 @@ M.defaults = {
   -- The worker's program and its arguments, such as { "ssh", "-T", "gpu-box", "lmwire", "worker" }.
   -- By default the worker is looked for.
   command = nil,
+  -- Whether uvx may run the package lmwire of the package index if no worker is found. Whoever owns that name there
+  -- runs code with your rights. lmwire is not published yet.
+  uvx = false,
   -- A folder, a hub id or an alias.
   model = "builtin:tiny",
   -- Fields of `chat`, such as { temperature = 0.7, max_tokens = 1000 }.
@@ -17,7 +20,14 @@ M.defaults = {
 
 M.values = vim.deepcopy(M.defaults)
 
-local TYPES = { command = "table", model = "string", chat = "table", complete = "table", context_bytes = "number" }
+local TYPES = {
+  command = "table",
+  uvx = "boolean",
+  model = "string",
+  chat = "table",
+  complete = "table",
+  context_bytes = "number",
+}
 
 --- Take the user's settings. Raise an error that names a wrong one.
 function M.set(values)

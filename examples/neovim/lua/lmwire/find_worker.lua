@@ -7,7 +7,7 @@ local START_TIMEOUT_MS = 30 * 1000
 -- uvx downloads the packages first.
 local DOWNLOAD_TIMEOUT_MS = 600 * 1000
 
--- Return what pip and uvx install for this machine's models.
+-- Return what uvx installs for this machine's models.
 local function packages()
   return ("lmwire[%s]==%s"):format(vim.fn.has("mac") == 1 and "worker" or "cpu", version)
 end
@@ -25,22 +25,38 @@ local function from_variable(value)
   error("lmwire: $LMWIRE_WORKER must be a program, or a command as a JSON list of strings", 0)
 end
 
+-- Return a program of PATH. Empty and relative entries mean the working directory, and are skipped.
+local function look_up(name)
+  for folder in (vim.env.PATH or ""):gmatch("[^:]+") do
+    local program = folder .. "/" .. name
+    if folder:sub(1, 1) == "/" and vim.fn.executable(program) == 1 then
+      return program
+    end
+  end
+end
+
 --- Return the worker's command, whether it runs on this machine for certain, and the longest wait for its first reply.
 ---
 --- @param configured table|nil The command of the settings.
-function M.find(configured)
+--- @param uvx boolean|nil Whether uvx may download a worker if no other is found.
+function M.find(configured, uvx)
   local variable = vim.env.LMWIRE_WORKER
   if configured then
     return configured, false, START_TIMEOUT_MS
   elseif variable and variable ~= "" then
     local command, is_local = from_variable(variable)
     return command, is_local, START_TIMEOUT_MS
-  elseif vim.fn.executable("lmwire") == 1 then
-    return { vim.fn.exepath("lmwire"), "worker" }, true, START_TIMEOUT_MS
-  elseif vim.fn.executable("uvx") == 1 then
-    return { vim.fn.exepath("uvx"), "--from", packages(), "lmwire", "worker" }, true, DOWNLOAD_TIMEOUT_MS
   end
-  error(("lmwire: no worker found; install it with `pip install '%s'`, or install uv"):format(packages()), 0)
+  local program = look_up("lmwire")
+  if program then
+    return { program, "worker" }, true, START_TIMEOUT_MS
+  end
+  program = uvx and look_up("uvx")
+  if program then
+    return { program, "--from", packages(), "lmwire", "worker" }, true, DOWNLOAD_TIMEOUT_MS
+  end
+  local remedy = uvx and "install uv for the option uvx" or "allow a download with the option uvx"
+  error("lmwire: no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or " .. remedy, 0)
 end
 
 --- Return the command that lists the models where the worker runs: its own, with `models --json` instead of `worker`.

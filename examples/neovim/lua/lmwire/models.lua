@@ -26,7 +26,7 @@ end
 
 --- Let the user pick one of the models on the worker's machine.
 function M.pick()
-  local is_found, command = pcall(find_worker.find, config.values.command)
+  local is_found, command = pcall(find_worker.find, config.values.command, config.values.uvx)
   local list = is_found and find_worker.models_command(command)
   if not list then
     local sentence = is_found and "the worker's command has no word `worker`, so its models cannot be listed" or command

@@ -90,7 +90,7 @@ end
 
 local function start()
   enter("starting")
-  local is_found, command, is_local, timeout_ms = pcall(find_worker.find, config.values.command)
+  local is_found, command, is_local, timeout_ms = pcall(find_worker.find, config.values.command, config.values.uvx)
   if not is_found then
     enter("off")
     return tell_waiting({ code = "start_failed", error = command })

@@ -6,8 +6,9 @@ from typing import Any, Final, cast
 
 import lmwire
 from lmwire_protocol.events import ResultDone
+from lmwire_protocol.printable import one_line, printable
 
-from ..terminal_text import dim, strip_controls
+from ..terminal_text import dim
 from .chat_session import ChatSession, Stopped
 from .commands import is_command, run_command
 from .keyboard import echo_off
@@ -49,7 +50,7 @@ class Conversation:
 
     def _status(self) -> str:
         """Return the status line: the model, and the context and speed of the last answer."""
-        parts = [strip_controls(self._session.model)]
+        parts = [one_line(self._session.model)]
         if self._last:
             parts += [_context(self._last, self._session.context_len), *_speed(self._last)]
         return " · ".join(parts)
@@ -68,7 +69,7 @@ class Conversation:
 
     def _result(self, name: str) -> str:
         """Return what the person types as the result of a call."""
-        return read(self._reader, f"{strip_controls(name)}: ", print_note) or ""
+        return read(self._reader, f"{one_line(name)}: ", print_note) or ""
 
     def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
         """Show an answer, and return its tool calls."""
@@ -111,4 +112,4 @@ def _context(result: ResultDone, context_len: int | None) -> str:
 def print_note(text: str) -> None:
     """Print a dimmed note if stdout is a terminal. In a pipe it would mix with the answer."""
     if sys.stdout.isatty():
-        print(dim(text))
+        print(dim(printable(text)))

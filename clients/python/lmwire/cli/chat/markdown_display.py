@@ -130,7 +130,8 @@ class _Block:
         if self._gap:
             lines.insert(0, [])
         for line in lines[-self._last :]:
-            yield from line
+            # Markdown makes characters of entities such as `&#x202e;`.
+            yield from (segment._replace(text=strip_controls(segment.text)) for segment in line)
             yield Segment.line()
 
 

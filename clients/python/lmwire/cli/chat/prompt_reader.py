@@ -11,11 +11,12 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.color_depth import ColorDepth
 
+from ..private_files import touch_private
 from .commands import COMMANDS
 from .reader import is_unfinished
 from .saved_chats import saved_names
 from .settings import SETTINGS
-from .state_folder import state_folder, touch_private
+from .state_folder import state_folder
 
 
 class PromptReader:

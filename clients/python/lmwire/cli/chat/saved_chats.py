@@ -1,13 +1,13 @@
 """Conversations on disk: saved by name, and the last one, each as a JSON file that only this user can read."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from .state_folder import state_folder, touch_private
+from ..private_files import write_private
+from .state_folder import state_folder
 
 LAST: Final = "last"
 """Name of the conversation that is saved after each answer."""
@@ -41,9 +41,7 @@ def save_chat(name: str, chat: SavedChat) -> Path:
     try:
         file = _file_of(name)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        written = touch_private(file.with_name(f".{file.name}.{os.getpid()}"))
-        written.write_bytes(msgspec.json.format(msgspec.json.encode(chat), indent=1))
-        written.replace(file)
+        write_private(file, msgspec.json.format(msgspec.json.encode(chat), indent=1))
     except OSError as error:
         raise InvalidChat(f"{name}: {error.strerror}") from None
     return file

@@ -14,13 +14,3 @@ def state_folder() -> Path:
     folder = Path(home if os.path.isabs(home) else os.path.expanduser("~/.local/state"), "lmwire")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def touch_private(file: Path) -> Path:
-    """Make a file that only this user can read, unless it exists, and return it.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    os.close(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    return file

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
+from lmwire_protocol.printable import printable
+
 from ..errors import FAILED, OK
 from .finding import Finding, Level
 from .installation import check_config, check_environment, check_packages, check_python
@@ -24,7 +26,7 @@ def run(arguments: Namespace) -> int:
         if not arguments.json:
             print(_line(finding), flush=True)
     if arguments.json:
-        print(json.dumps([asdict(finding) for finding in found], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(finding) for finding in found], indent=2))
     return FAILED if any(finding.level == "fail" for finding in found) else OK
 
 
@@ -46,7 +48,7 @@ def _check(*, offline: bool) -> Iterator[Finding]:
 
 def _line(finding: Finding) -> str:
     fix = f"\n      {'':12} {finding.fix}" if finding.fix else ""
-    return f"{_colored(finding.level)} {finding.topic:12} {finding.text}{fix}"
+    return f"{_colored(finding.level)} {printable(f'{finding.topic:12} {finding.text}{fix}')}"
 
 
 def _colored(level: Level) -> str:

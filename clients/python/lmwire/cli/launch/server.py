@@ -1,10 +1,12 @@
 """The HTTP server that an agent uses: one that runs already, or one that is started for the agent."""
 
 import contextlib
+import secrets
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Final
+from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -13,7 +15,8 @@ import msgspec
 
 from ..arguments.launch import DEFAULT_URL
 from ..errors import CliError
-from .server_start import ANSWER_TIMEOUT_S, MOST_BYTES, open_url, start_server
+from ..local_servers import listener_of, open_url
+from .server_start import ANSWER_TIMEOUT_S, MOST_BYTES, start_server
 
 _ANY_KEY: Final = "lmwire"
 """API key for a server that needs none. Agents insist on one."""
@@ -21,13 +24,15 @@ _PROBE_TIMEOUT_S: Final = 10
 """Longest time for whatever runs at the default address to answer, in seconds. It may be no server of lmwire."""
 _UNAUTHORIZED: Final = 401
 _SHOWN_MODELS: Final = 8
+_KEY_BYTES: Final = 32
+LONGEST_NAME: Final = 1_000
+"""Characters of the longest name of a model. Agents show it, and get it in their environment."""
 
 
 class _ListedModel(msgspec.Struct):
     """A model in the answer of /v1/models."""
 
     id: str
-    owned_by: str = ""
     context_length: int | None = None
     loaded: bool = False
 
@@ -35,6 +40,12 @@ class _ListedModel(msgspec.Struct):
 class _ModelList(msgspec.Struct):
     data: list[_ListedModel]
     models: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Ready(msgspec.Struct):
+    """The answer of /ready."""
+
+    ready: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +76,24 @@ def find_server(url: str | None, api_key: str | None, model: str | None) -> Gene
     """Yield a running server. One that had to be started is stopped after the block.
 
     Args:
-        url: Address of a server that must run; None for the default address, or a new server if none runs there.
+        url: Address of a server that must run and is trusted; None for a server of this user at the default address, or
+            a new server if none runs there.
         api_key: An API key of the running server, if it needs one.
         model: Name of the model; None for the only one.
 
     Raises:
         CliError: No server answers, or it does not serve the model.
     """
-    running = None if url is None and not _is_lmwire(DEFAULT_URL, api_key) else _checked(url or DEFAULT_URL)
-    if running:
-        yield _describe(running, api_key, model)
+    if url is not None:
+        yield _describe(_checked(url), api_key, model)
+    elif _is_own_server(DEFAULT_URL):
+        yield _describe(DEFAULT_URL, api_key, model)
     elif model is None:
-        raise CliError(f"no server runs at {DEFAULT_URL}: name the model to serve, with --model MODEL")
+        raise CliError(f"no server of yours runs at {DEFAULT_URL}: name the model to serve, with --model MODEL")
     else:
-        with start_server(model) as address:
-            yield _describe(address, None, None)
+        own_key = secrets.token_urlsafe(_KEY_BYTES)
+        with start_server(model, own_key) as address:
+            yield _describe(address, own_key, None)
 
 
 def _checked(url: str) -> str:
@@ -89,13 +103,27 @@ def _checked(url: str) -> str:
     return f"{address.scheme}://{address.netloc}"
 
 
-def _is_lmwire(url: str, api_key: str | None) -> bool:
-    """Return whether a server of lmwire runs at an address. One that refuses the key may be another program's."""
+def _is_own_server(url: str) -> bool:
+    """Return whether a server of lmwire runs at an address and is this user's or root's. It gets no key."""
+    owner = listener_of(url)
+    if owner == "other":
+        print(f"lmwire: another user's program listens at {url}; only --url {url} uses it", file=sys.stderr)
+    if owner != "user":
+        return False
     try:
-        listed = _list_models(url, api_key, _PROBE_TIMEOUT_S)
+        with _open_any(f"{url}/ready") as response:
+            msgspec.json.decode(response.read(MOST_BYTES), type=_Ready)
     except (OSError, HTTPException, msgspec.DecodeError):
         return False
-    return any(model.owned_by == "lmwire" for model in listed.data)
+    return True
+
+
+def _open_any(url: str) -> Any:
+    """Return the answer of a server, which may be an error: a server whose model loads is not ready."""
+    try:
+        return open_url(url, timeout=_PROBE_TIMEOUT_S)
+    except HTTPError as error:
+        return error
 
 
 def _describe(url: str, api_key: str | None, name: str | None) -> Server:
@@ -110,6 +138,9 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
         raise CliError(f"no server answers at {url}: {reason}; start one with lmwire serve MODEL") from None
     except (HTTPException, msgspec.DecodeError):
         raise CliError(f"the server at {url} does not list its models as `lmwire serve` does") from None
+    for listed_model in listed.data:
+        if len(listed_model.id) > LONGEST_NAME or not listed_model.id.isprintable():
+            raise CliError(f"the server at {url} lists a model with a name that none has: {listed_model.id[:100]!r}")
     chosen = _choose(listed.data, name)
     return Server(
         url=url,
@@ -120,9 +151,9 @@ def _describe(url: str, api_key: str | None, name: str | None) -> Server:
     )
 
 
-def _list_models(url: str, api_key: str | None, timeout_s: float = ANSWER_TIMEOUT_S) -> _ModelList:
+def _list_models(url: str, api_key: str | None) -> _ModelList:
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    with open_url(Request(f"{url}/v1/models", headers=headers), timeout=timeout_s) as response:
+    with open_url(Request(f"{url}/v1/models", headers=headers), timeout=ANSWER_TIMEOUT_S) as response:
         return msgspec.json.decode(response.read(MOST_BYTES), type=_ModelList)
 
 

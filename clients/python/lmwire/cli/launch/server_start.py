@@ -10,12 +10,12 @@ from collections.abc import Generator
 from http.client import HTTPException
 from typing import IO, Any, Final
 from urllib.error import HTTPError
-from urllib.request import ProxyHandler, build_opener
 
 import msgspec
 
 from ...child_process import child_environment, python_command
 from ..errors import CliError
+from ..local_servers import open_url
 from ..progress import make_progress_area
 
 ANSWER_TIMEOUT_S: Final = 30
@@ -28,8 +28,6 @@ MOST_BYTES: Final = 16 * 2**20
 _POLL_S: Final = 0.1
 _STOP_TIMEOUT_S: Final = 40
 """Longest time for a started server to stop, in seconds. Its running requests have 30 s."""
-
-open_url = build_opener(ProxyHandler({})).open  # a proxy of the environment must not see requests to this machine
 
 
 class _LoadProgress(msgspec.Struct):
@@ -49,9 +47,15 @@ class _Ready(msgspec.Struct):
 
 
 @contextlib.contextmanager
-def start_server(model: str) -> Generator[str]:
-    """Yield the address of a new server that has loaded the model. The server also stops if this process dies."""
-    command = python_command("lmwire_http", "--port", "0", "--preload", "--stop-at-eof", "--", model)
+def start_server(model: str, api_key: str) -> Generator[str]:
+    """Yield the address of a new server that has loaded the model. The server also stops if this process dies.
+
+    Args:
+        model: Name of the model.
+        api_key: The key that the server wants: other users of this machine can reach its port.
+    """
+    options = ("--host", "127.0.0.1", "--port", "0", "--log-format", "text", "--preload", "--stop-at-eof")
+    command = python_command("lmwire_http", *options, "--", model)
     print(f"lmwire: starting a server for {model}", file=sys.stderr)
     with (
         tempfile.NamedTemporaryFile("ab", prefix="lmwire-server-") as written,
@@ -61,7 +65,7 @@ def start_server(model: str) -> Generator[str]:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=written,
-            env=child_environment(),
+            env={**child_environment(), "LMWIRE_API_KEY": api_key},
             start_new_session=True,  # Ctrl-C in the agent must not stop the server
         ) as process,
     ):

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import FAILED, OK, USAGE, CliError
+from ..private_files import write_private
 from . import launchd, systemd
 from .manager import Command, ServiceManager
 
@@ -28,8 +29,7 @@ def _install(manager: ServiceManager, options: list[str], *, dry_run: bool) -> i
         print(f"# {path}\n{content.decode()}", end="")
         return OK
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(0o600)  # the options may have an API key
+    write_private(path, content)  # the options may have an API key
     _run_all(manager.start(path), manager)
     print(f"installed {path}\n{manager.after_install}")
     return OK
