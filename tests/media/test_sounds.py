@@ -1,14 +1,13 @@
 """Sounds: the results for readable ones, and the errors for all others."""
 
 import io
-import sys
 
 import av
 import numpy as np
 import pytest
 
 from lmwire_protocol import Media
-from lmwire_worker.media import MediaPolicy, Sound, aac
+from lmwire_worker.media import MediaPolicy, Sound
 from support.media.reading_media import TONES, in_base64, read_sound, refusal, wav
 
 
@@ -130,17 +129,3 @@ def test_no_more_aac_is_decoded_than_is_allowed() -> None:
     content = (TONES / "tone.m4a").read_bytes()
     refused = refusal("sound", Media(data=in_base64(content)), MediaPolicy(max_samples=2_000))
     assert "has more than 2,000 samples" in refused.message
-
-
-def test_without_its_library_aac_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "av", None)
-    refused = refusal("sound", Media(data=in_base64((TONES / "tone.aac").read_bytes())))
-    assert (refused.code, refused.retryable) == ("unsupported", False)
-    assert "pip install 'lmwire[aac]'" in refused.message
-    assert len(read_sound((TONES / "tone.flac").read_bytes()).samples) == 8_000
-
-
-def test_a_sound_that_takes_too_long_to_decode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aac, "CPU_SECONDS", 1)
-    content = (TONES / "tone.aac").read_bytes() * 8000
-    assert "takes more time or memory" in refusal("sound", Media(data=in_base64(content))).message

@@ -263,7 +263,8 @@ class SpeechState:
 class Request:
     """A command in flight.
 
-    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest.
+    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest, but
+    the registry drops `preparation` at the request's end.
 
     Args:
         id: The host's name for it.
