@@ -25,6 +25,8 @@ MEMORY_BYTES: Final = 4 * 2**30
 """Maximum address space of the process, in bytes. macOS does not enforce it."""
 LIBRARY_BYTES: Final = 512 * 2**20
 """Address space for libraries that a question may be the first to load, in bytes."""
+LARGE_BYTES: Final = 512 * 2**20
+"""Memory of a question after which it is worth the time to look for what nobody uses, in bytes."""
 
 Question = tuple[dict[str, Any], bytes]
 
@@ -50,8 +52,9 @@ def main() -> None:
             answer = _answer(question, content)
             signal.setitimer(signal.ITIMER_PROF, 0)
             del content
-            gc.collect()  # decoders leave cycles that hold whole images
             pipes.write(1, pipes.encode(answer))
+            if question["memory_bytes"] > LARGE_BYTES:
+                gc.collect()  # decoders may leave cycles that hold whole images
             if "exhausted" in answer:
                 return  # a library that ran out of memory may be in any state
 

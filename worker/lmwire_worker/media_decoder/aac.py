@@ -71,9 +71,9 @@ def _adts_rate(content: bytes) -> int:
 
 def _parts(container: str, content: bytes, limit: int) -> Iterator[Part]:
     """Yield the samples, up to the limit or the first damage."""
-    import av.error
-
     with _opened(content, container) as (file, stream):
+        import av.error
+
         rate = count = 0
         with suppress(av.error.FFmpegError):  # a recording that breaks off is read as far as it goes
             for frame in file.decode(stream):

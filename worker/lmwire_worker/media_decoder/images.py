@@ -186,6 +186,6 @@ def _in_rgb(image: "Image") -> "Image":
     if image.mode in ("I", "F"):
         raise RefusedError("has pixels of 32 bits; send 8 or 16")
     if not image.has_transparency_data:
-        return image.convert("RGB")
+        return image if image.mode == "RGB" else image.convert("RGB")
     upper = image.convert("RGBA")
     return PIL.Image.alpha_composite(PIL.Image.new("RGBA", upper.size, "white"), upper).convert("RGB")
