@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from random_vision import write_vision_model
+from support.media import hostile_media
 from support.media.damage import damage
 from support.media.fuzzing import fuzz_seconds
 from support.media.reading_media import TONES, animated, bomb, encoded, in_base64, picture, wav
@@ -37,13 +38,26 @@ def images() -> dict[str, bytes]:
         "tiff": encoded(picture(size=small), "TIFF"),
         "packed tiff": encoded(picture(size=small), "TIFF", compression="tiff_lzw"),
         "bomb": bomb(4000, 4000),
+        "jpeg with many scans": hostile_media.many_scans(scans=20, size=64),
+        "webp with a note": encoded(picture("RGBA", small), "WEBP", exif=b"Exif\0\0II*\0"),
+        "turned jpeg": encoded(picture(size=small), "JPEG", exif=hostile_media.turned()),
+        "strips": hostile_media.many_strips(count=40),
+        "directories": hostile_media.many_directories(count=20),
+        "run lengths": hostile_media.bitmap_of_run_lengths(20, 30, lines=40),
     }
 
 
 def sounds() -> dict[str, bytes]:
     """Return whole sounds."""
     tones = {name: (TONES / f"tone.{name}").read_bytes() for name in ("flac", "mp3", "ogg", "m4a", "aac")}
-    return {"wav": wav([0.5, -0.5] * 2000), "stereo wav": wav([0.5, -0.5] * 2000, channels=2), **tones}
+    return {
+        "wav": wav([0.5, -0.5] * 2000),
+        "stereo wav": wav([0.5, -0.5] * 2000, channels=2),
+        "silence": hostile_media.silent_flac(4096 * 20, block=4096),
+        "silence without a length": hostile_media.silent_flac(4096 * 20, block=4096, declared=0),
+        "packets of one sample": hostile_media.one_sample_packets(packets=50),
+        **tones,
+    }
 
 
 @pytest.fixture(scope="module")

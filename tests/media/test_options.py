@@ -8,6 +8,7 @@ import pytest
 
 from lmwire_worker.__main__ import _read_options, _settings
 from lmwire_worker.media import MediaPolicy
+from lmwire_worker.media.turns import Turns
 from lmwire_worker.multimodal import audio_input
 from lmwire_worker.process.stderr_log import Log
 from support.process.worker_process import SECONDS
@@ -48,9 +49,13 @@ def test_the_limits_are_those_of_the_protocol() -> None:
     documented = {what: row["limit"].partition(";")[0].partition(":")[0] for what, row in table.by("what").items()}
     assert documented == {
         "an image or a sound, as a file": f"{policy.max_bytes // 2**20} MiB",
+        "the files of a request from disk and network together": f"{policy.max_request_bytes // 2**20} MiB",
         "an image": f"{policy.max_pixels:,} pixels",
+        "an image's longer side": f"{policy.max_aspect} times the other",
         "the images of a request together": f"{policy.max_request_pixels:,} pixels",
         "a sound": f"{policy.max_samples:,} samples",
+        "the sounds of a request together": f"{policy.max_request_samples:,} samples",
+        "the decoded media of a request": f"{Turns(policy.memory_bytes, bool).largest:,} bytes",
         "a sound in a message": f"{audio_input.MIN_SOUND_S:g} s to {audio_input.MAX_SOUND_S // 60} minutes",
         "a download, redirects included": f"{policy.fetch_seconds:g} s",
     }

@@ -19,7 +19,7 @@ from lmwire_protocol import (
     Transcribe,
 )
 from lmwire_worker.media import CachedMedia, MediaPolicy, MediaReader, MediaRef, find_media_refs
-from lmwire_worker.media import reader as module
+from lmwire_worker.media import decoders as module
 from lmwire_worker.media.media_error import MediaError
 from support.media.image_host import NAME
 from support.media.reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
@@ -115,8 +115,8 @@ def test_media_of_a_dropped_request_are_not_read(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(module, "read_source", note)
     reader = MediaReader(MediaPolicy())
-    first = reader.read([MediaRef(f"first {i}", "image", IMAGE) for i in range(module._DECODERS)], delivered.set)
-    for _ in range(module._DECODERS):
+    first = reader.read([MediaRef(f"first {i}", "image", IMAGE) for i in range(module.DECODERS)], delivered.set)
+    for _ in range(module.DECODERS):
         assert busy.acquire(timeout=SECONDS)
     dropped = reader.read([MediaRef("cancelled", "image", IMAGE)], lambda: None)
     last_delivered = threading.Event()
@@ -132,9 +132,11 @@ def test_media_of_a_dropped_request_are_not_read(monkeypatch: pytest.MonkeyPatch
 def test_media_that_the_runner_has_cached_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "decode_image", lambda *_: 1 / 0)
     digest, delivered = hashlib.sha256(encoded(picture())).digest(), threading.Event()
-    gathered = MediaReader(
-        MediaPolicy(), lambda found, kind: "known" if (found, kind) == (digest, "image") else None
-    ).read([MediaRef("a", "image", IMAGE)], delivered.set)
+    gathered = MediaReader(MediaPolicy()).read(
+        [MediaRef("a", "image", IMAGE)],
+        delivered.set,
+        lambda found, kind: "known" if (found, kind) == (digest, "image") else None,
+    )
     assert delivered.wait(SECONDS)
     assert gathered.results() == [CachedMedia("known", digest)]
 

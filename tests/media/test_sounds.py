@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import Media
-from lmwire_worker.media import MediaPolicy, Sound, aac
+from lmwire_worker.media import MediaPolicy, Sound, decoder_process
+from lmwire_worker.media.declared import no_data
+from lmwire_worker.media.decoder_process import DecoderProcess, Question
+from lmwire_worker.media.media_error import MediaError
+from lmwire_worker.media_decoder import sounds
+from lmwire_worker.media_decoder.refusal import MissingLibraryError
 from support.media.reading_media import TONES, in_base64, read_sound, refusal, wav
 
 
@@ -133,14 +138,16 @@ def test_no_more_aac_is_decoded_than_is_allowed() -> None:
 
 
 def test_without_its_library_aac_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "av", None)
-    refused = refusal("sound", Media(data=in_base64((TONES / "tone.aac").read_bytes())))
-    assert (refused.code, refused.retryable) == ("unsupported", False)
-    assert "pip install 'lmwire[aac]'" in refused.message
-    assert len(read_sound((TONES / "tone.flac").read_bytes()).samples) == 8_000
-
-
-def test_a_sound_that_takes_too_long_to_decode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aac, "CPU_SECONDS", 1)
-    content = (TONES / "tone.aac").read_bytes() * 8000
-    assert "takes more time or memory" in refusal("sound", Media(data=in_base64(content))).message
+    for name in ("av", "av.error"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingLibraryError) as missing:
+        sounds.decode((TONES / "tone.aac").read_bytes(), 100_000, lambda data: None)
+    error = missing.value
+    answer = {"missing": [error.library, error.extra, error.purpose]}
+    monkeypatch.setattr(decoder_process, "_receive", lambda process, buffer: answer)
+    process = DecoderProcess()
+    with pytest.raises(MediaError, match=r"pip install 'lmwire\[aac\]'") as refused:
+        process.ask(Question({"subject": "inspect", "kind": "sound", "samples": 1}, 60, 0), b"", no_data)
+    assert refused.value.code == "unsupported"
+    process.close()
+    assert sounds.inspect((TONES / "tone.flac").read_bytes(), 100_000)["samples"] == 8_000

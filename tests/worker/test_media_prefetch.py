@@ -1,8 +1,7 @@
-"""A request whose images are being read waits for them, holds up nobody, and takes no memory before it is its turn."""
+"""A request whose images are being read waits for them, holds up nobody."""
 
-import pytest
+import weakref
 
-from lmwire_worker.scheduling import scheduler
 from support.runners.stepped_turns import Turns
 
 
@@ -49,21 +48,17 @@ def test_a_request_cancelled_while_its_images_are_read_ends_at_once(turns: Turns
     assert turns.started == ["text"]
 
 
-def test_the_number_of_requests_whose_images_are_read_ahead_is_bounded(
-    turns: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scheduler, "_READ_AHEAD", 3)
-    turns.show("a", "b", "c", "d", "e", "f")
+def test_the_preparation_of_a_cancelled_request_ends_though_the_engine_is_in_a_step(turns: Turns) -> None:
+    turns.generate("text")
     turns.step()
-    assert turns.reading == ["a", "b", "c"]
-    turns.finish("a", "b", "c")
+    turns.show("a")
     turns.step()
-    assert turns.started == ["a", "b"], "there are two rows"
-    assert turns.reading == ["d", "e"], "c waits for a row with its image in memory"
+    preparation = weakref.ref(turns.worker.gatherings.pop("a"))
+    turns.send({"id": "cancel", "cmd": "cancel", "target": "a"})
+    assert preparation() is None
 
 
-def test_a_text_overtakes_those_whose_images_are_not_read_yet(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "_READ_AHEAD", 1)
+def test_a_text_overtakes_those_whose_images_are_not_read_yet(turns: Turns) -> None:
     turns.show("a", "b")
     turns.generate("text")
     turns.step()

@@ -6,6 +6,7 @@ import struct
 import threading
 import wave
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,17 @@ TONES = Path(__file__).parents[2] / "media" / "sounds"
 """Folder of files that each hold half a second of a 440 Hz tone at 16 kHz, with a peak of 0.5."""
 
 
+shared_reader = lru_cache(maxsize=4)(MediaReader)
+"""Returns a reader that several tests use, since each has decoder processes of its own, which take time to start."""
+
+
 def read_all(media: list[tuple[MediaKind, Media]], policy: MediaPolicy | None = None) -> list[Medium]:
     """Read the media of one request, and return them."""
     there = threading.Event()
-    reader = MediaReader(policy or MediaPolicy())
-    gathered = reader.read([MediaRef(FIELD, kind, medium) for kind, medium in media], there.set)
-    try:
-        assert there.wait(SECONDS)
-        return gathered.results()
-    finally:
-        reader.close()
+    refs = [MediaRef(FIELD, kind, medium) for kind, medium in media]
+    gathered = shared_reader(policy or MediaPolicy()).read(refs, there.set)
+    assert there.wait(SECONDS)
+    return gathered.results()
 
 
 def read_image(content: bytes, **limits: Any) -> PIL.Image.Image:

@@ -1,7 +1,7 @@
-"""The images and sounds that requests refer to: fetched, checked and decoded in threads.
+"""The images and sounds that requests refer to: fetched and checked, and decoded in processes of their own.
 
-The package imports no model library. Readers are imported at their first use; Pillow, miniaudio and the network's
-modules at the first medium. Every worker starts with this package, and most never read any media.
+The package imports no model library. Readers are imported at their first use; Pillow and the network's modules at the
+first medium. Every worker starts with this package, and most never read any media.
 """
 
 from importlib import import_module
@@ -12,7 +12,8 @@ from .policy import MediaPolicy
 
 if TYPE_CHECKING:
     from .images import Image
-    from .reader import CachedMedia, MediaReader, PendingMedia
+    from .pending import CachedMedia, PendingMedia
+    from .reader import MediaReader
     from .sounds import Sound
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CachedMedia": "reader", "Image": "images", "MediaReader": "reader", "PendingMedia": "reader", "Sound": "sounds",
+    "CachedMedia": "pending", "Image": "images", "MediaReader": "reader", "PendingMedia": "pending", "Sound": "sounds",
 }  # fmt: skip
 
 

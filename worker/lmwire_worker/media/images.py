@@ -1,22 +1,24 @@
-"""Decode images, after a check of the size that they declare."""
+"""Images: their limits, and their pixels from a decoder process."""
 
-import io
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from lmwire_protocol.extras import not_installed
-
+from .declared import CPU_S, INSPECTION_BYTES, Declared, no_data
+from .decoder_process import DecoderProcess, Question
 from .media_error import MediaError
 from .policy import MediaPolicy
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pixels
 
-_FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
-"""Formats that are read. Pillow has other decoders that are rarely needed or reviewed, or that run programs."""
-_MULTI_PICTURE: Final = "MPO"
-"""Pillow's name for JPEGs of cameras that append a preview or a depth map. The image itself comes first."""
+PIXEL_BYTES: Final = 4
+"""Bytes of a decoded pixel: Pillow pads red, green and blue."""
+DECODER_PIXEL_BYTES: Final = 16
+"""Bytes that a decoder takes for each pixel: the image, a turned copy, and the coefficients of a progressive JPEG."""
+CPU_S_PER_PIXEL: Final = 0.25e-6
+"""Processor time for each pixel beyond `CPU_S`, in seconds: some ten times that of an ordinary image."""
+_SIZE_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,91 +31,101 @@ class Image:
     """SHA-256 of the file. Equal digests mean equal images."""
 
 
-class PixelBudget:
-    """The pixels that the images of one request may have in all.
+def inspect_image(
+    decoder: DecoderProcess, content: bytes, policy: MediaPolicy, is_dropped: Callable[[], bool] = lambda: False
+) -> Declared:
+    """Return what an image declares.
 
     Args:
-        limit: Maximum number of pixels.
+        decoder: The process that reads it.
+        content: The file.
+        policy: The limits.
+        is_dropped: Returns whether nobody needs the image any more.
+
+    Raises:
+        MediaError: The file is not a supported image, or its size is refused.
     """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._taken = 0
-        self._lock = threading.Lock()
-
-    def take(self, pixels: int) -> None:
-        """Take pixels from the budget.
-
-        Raises:
-            MediaError: The budget is exceeded.
-        """
-        with self._lock:
-            self._taken += pixels
-            if self._taken > self._limit:
-                raise MediaError(
-                    f"brings the request's images to {self._taken:,} pixels; at most {self._limit:,} are taken: "
-                    "make them smaller, or ask in several requests"
-                )
+    question = Question({"subject": "inspect", "kind": "image"}, CPU_S, INSPECTION_BYTES)
+    found = decoder.ask(question, content, no_data, is_dropped)
+    width, height = int(found["width"]), int(found["height"])
+    pixels = width * height
+    if pixels > policy.max_pixels:
+        size = f"{width:,} x {height:,} pixels"
+        raise MediaError(f"has {size}; at most {policy.max_pixels:,} in all are taken; make it smaller")
+    if max(width, height) > policy.max_aspect * min(width, height):
+        size = f"{width:,} x {height:,} pixels"
+        raise MediaError(f"has {size}; one side may be {policy.max_aspect} times the other; cut it into parts")
+    work_bytes = DECODER_PIXEL_BYTES * pixels
+    question = Question(
+        {"subject": "decode", "kind": "image"}, CPU_S + CPU_S_PER_PIXEL * pixels, INSPECTION_BYTES + 2 * work_bytes
+    )
+    return Declared("image", pixels, PIXEL_BYTES * pixels, work_bytes, question)
 
 
-def decode_image(content: bytes, policy: MediaPolicy, allowance: PixelBudget) -> "Pixels":
+def decode_image(
+    decoder: DecoderProcess, content: bytes, declared: Declared, is_dropped: Callable[[], bool] = lambda: False
+) -> "Pixels":
     """Decode an image, to RGB.
 
     Args:
+        decoder: The process that decodes it.
         content: The file.
-        policy: The limits.
-        allowance: Pixels that the request may still have.
+        declared: What `inspect_image` found.
+        is_dropped: Returns whether nobody needs the image any more.
 
     Raises:
-        MediaError: The file is not a supported image, is corrupted, or is too large.
+        MediaError: The file is damaged, or exceeds what it declared.
     """
-    try:
+    canvas = _Canvas(declared.units)
+    decoder.ask(declared.question, content, canvas.buffer, is_dropped)
+    return canvas.finish()
+
+
+class _Canvas:
+    """Receives an image in strips of rows.
+
+    Args:
+        pixels: Maximum number of pixels.
+    """
+
+    def __init__(self, pixels: int) -> None:
+        self._pixels = pixels
+        self._image: Pixels | None = None
+        self._strip = bytearray()
+        self._top = 0
+
+    def buffer(self, size: int) -> memoryview:
+        """Return where the next strip is to be written; see `decoder_process.Buffer`."""
+        self._paste()
+        if size > 3 * self._pixels + _SIZE_BYTES:
+            raise ValueError("more pixels than there are")
+        if len(self._strip) != size:
+            self._strip = bytearray(size)
+        return memoryview(self._strip)
+
+    def finish(self) -> "Pixels":
+        """Return the image, whose strips have come."""
+        self._paste()
+        if self._image is None or self._top != self._image.height:
+            raise MediaError("is damaged: rows of it are missing; save it anew")
+        return self._image
+
+    def _paste(self) -> None:
+        """Add the strip that has come: first the width and height, then rows."""
         import PIL.Image
-        import PIL.ImageOps
-    except ImportError:
-        problem = not_installed("Pillow", "vision", purpose="reads images")
-        raise MediaError(problem, "unsupported") from None
-    try:
-        image = PIL.Image.open(io.BytesIO(content), formats=_FORMATS)
-    except PIL.Image.DecompressionBombError:
-        raise MediaError(f"has more pixels than the {policy.max_pixels:,} that are taken; make it smaller") from None
-    except Exception:  # a format's reader may raise anything on a corrupted header
-        raise MediaError(f"is not a supported image, or is corrupted; send {_named(_FORMATS)}") from None
-    pixels = image.width * image.height
-    if pixels > policy.max_pixels:
-        size = f"{image.width:,} x {image.height:,} pixels"
-        raise MediaError(f"has {size}; at most {policy.max_pixels:,} in all are taken; make it smaller")
-    allowance.take(pixels)
-    try:
-        if image.format != _MULTI_PICTURE and getattr(image, "is_animated", False):
-            raise MediaError("holds several pictures; send the one that is meant, as a file of its own")
-        image.load()
-        return _in_rgb(PIL.ImageOps.exif_transpose(image))
-    except MediaError:
-        raise
-    except Exception as error:  # a decoder may fail at anything
-        raise MediaError(f"is a damaged {image.format} image: {error}") from None
 
-
-def _in_rgb(image: "Pixels") -> "Pixels":
-    """Convert to RGB, on white where it is transparent: there, hidden pixels are often black, and so is text."""
-    import PIL.Image
-
-    if image.mode.startswith("I;16"):  # Pillow's own conversion would cut all above 255
-        return PIL.Image.fromarray((_array(image) >> 8).astype("uint8")).convert("RGB")
-    if image.mode in ("I", "F"):
-        raise MediaError("has pixels of 32 bits; send 8 or 16")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    upper = image.convert("RGBA")
-    return PIL.Image.alpha_composite(PIL.Image.new("RGBA", upper.size, "white"), upper).convert("RGB")
-
-
-def _array(image: "Pixels") -> Any:
-    import numpy as np
-
-    return np.asarray(image)
-
-
-def _named(formats: tuple[str, ...]) -> str:
-    return f"{', '.join(formats[:-1])} or {formats[-1]}"
+        if not self._strip:
+            return
+        if self._image is None:
+            width, height = int.from_bytes(self._strip[:8]), int.from_bytes(self._strip[8:])
+            if not 0 < width * height <= self._pixels:
+                raise MediaError("has another size than its header declares; save it anew")
+            self._image = PIL.Image.new("RGB", (width, height), None)  # pyright: ignore[reportArgumentType]
+            self._strip = bytearray()
+            return
+        rows, rest = divmod(len(self._strip), 3 * self._image.width)
+        if rest or self._top + rows > self._image.height:
+            raise ValueError("not whole rows of the image")
+        size = (self._image.width, rows)
+        self._image.paste(PIL.Image.frombuffer("RGB", size, self._strip, "raw", "RGB", 0, 1), (0, self._top))
+        self._top += rows

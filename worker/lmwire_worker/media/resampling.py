@@ -1,12 +1,18 @@
 """Resample sounds with mlx-audio. Importing this module imports mlx-audio, so do it only where it is needed."""
 
 import math
+from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from mlx_audio import resample as polyphase
 from numpy.typing import NDArray
 
 from .sounds import Sound
+
+MAX_FACTOR: Final = 4000
+"""Maximum factor up or down. The filter has 128 taps for each, and takes time and memory even for one sample."""
+_MAX_DIVISOR: Final = 1000
 
 
 def resampled_length(sound: Sound, rate: int) -> int:
@@ -31,5 +37,20 @@ def resample(sound: Sound, rate: int, start: int = 0, stop: int | None = None) -
     first = max(start // rate - 1, 0)  # whole seconds are whole samples at any rate
     last = stop // rate + 2
     source = sound.samples[first * sound.rate : last * sound.rate]
-    samples = np.asarray(polyphase.resample_audio_array(source, sound.rate, rate, axis=0), np.float32)
-    return samples[start - first * rate : stop - first * rate]
+    ratio = _ratio(sound.rate, rate)
+    made = polyphase.resample_audio_array(source, ratio.numerator, ratio.denominator, axis=0)
+    samples = np.asarray(made, np.float32)[start - first * rate : stop - first * rate]
+    return np.pad(samples, (0, stop - start - len(samples)), "edge" if len(samples) else "constant")
+
+
+def _ratio(source: int, target: int) -> Fraction:
+    """Return the ratio of two rates, or one that differs by a two-thousandth at most and needs a shorter filter.
+
+    Usual rates have their exact ratio. That of 48,001 to 16,000 would need a filter of six million taps.
+
+    Args:
+        source: Samples per second of a sound.
+        target: Samples per second of the result.
+    """
+    divisor = min(_MAX_DIVISOR, max(MAX_FACTOR * target // max(source, target), 1))
+    return Fraction(source, target).limit_denominator(divisor)

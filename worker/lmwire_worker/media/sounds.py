@@ -1,25 +1,23 @@
-"""Decode sounds into one channel, up to the allowed length."""
+"""Sounds: their limits, and their samples from a decoder process."""
 
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lmwire_protocol.extras import not_installed
-
-from .aac import container_format, decode_aac
+from .declared import CPU_S, INSPECTION_BYTES, Declared, no_data
+from .decoder_process import DecoderProcess, Question
 from .media_error import MediaError
 from .policy import MediaPolicy
-from .vorbis import decode_vorbis
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_FRAMES: Final = 1 << 16
-"""Frames decoded at a time."""
-_RATES: Final = range(8_000, 384_000 + 1)
-"""Sample rates that the library resamples between, in samples per second."""
+SAMPLE_BYTES: Final = 4
+DECODER_BYTES: Final = 64 * 2**20
+"""Memory that a decoder takes for a sound, in bytes: it sends the samples as it makes them."""
+CPU_S_PER_SAMPLE: Final = 0.25e-6
+"""Processor time for each sample beyond `CPU_S`, in seconds: some ten times that of an ordinary sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,8 @@ class Sound:
     """Samples per second, as in the file."""
     digest: bytes
     """SHA-256 of the file. Equal digests mean equal sounds."""
+    resampled: object = None
+    """The memory that the reader reserved for a resampled copy. It is free once nothing refers to this object."""
 
     @property
     def seconds(self) -> float:
@@ -39,73 +39,108 @@ class Sound:
         return len(self.samples) / self.rate
 
 
-def decode_sound(content: bytes, policy: MediaPolicy) -> "tuple[NDArray[np.float32], int]":
+def inspect_sound(
+    decoder: DecoderProcess, content: bytes, policy: MediaPolicy, is_dropped: Callable[[], bool] = lambda: False
+) -> Declared:
+    """Return what a sound declares. Its samples are counted if its header does not have their number.
+
+    Args:
+        decoder: The process that reads it.
+        content: The file.
+        policy: The limits.
+        is_dropped: Returns whether nobody needs the sound any more.
+
+    Raises:
+        MediaError: The file is not a supported sound, is damaged, or is too long.
+    """
+    limit = policy.max_samples
+    fields: dict[str, Any] = {"subject": "inspect", "kind": "sound", "samples": limit}
+    question = Question(fields, CPU_S + CPU_S_PER_SAMPLE * len(content), INSPECTION_BYTES)
+    found = decoder.ask(question, content, no_data, is_dropped)
+    rate, samples, most = int(found["rate"]), int(found["samples"]), int(found["most"])
+    if samples > limit:
+        raise _too_long(limit, rate)
+    if samples <= 0:
+        raise MediaError("is a sound without samples")
+    most = max(samples, min(most, limit))
+    fields = {"subject": "decode", "kind": "sound", "samples": most}
+    question = Question(fields, CPU_S + CPU_S_PER_SAMPLE * most, INSPECTION_BYTES)
+    return Declared("sound", samples, SAMPLE_BYTES * most, DECODER_BYTES, question, rate)
+
+
+def decode_sound(
+    decoder: DecoderProcess,
+    content: bytes,
+    declared: Declared,
+    policy: MediaPolicy,
+    is_dropped: Callable[[], bool] = lambda: False,
+) -> "tuple[NDArray[np.float32], int]":
     """Decode a sound. Return its samples, and its rate in samples per second.
 
     Args:
+        decoder: The process that decodes it.
         content: The file.
+        declared: What `inspect_sound` found.
         policy: The limits.
+        is_dropped: Returns whether nobody needs the sound any more.
 
     Raises:
-        MediaError: The file is not a supported sound, is corrupted, or is too long.
+        MediaError: The file is damaged, is too long, or exceeds what it declared.
     """
-    try:
-        import miniaudio  # noqa: F401
+    most = declared.result_bytes // SAMPLE_BYTES
+    longer = (
+        _too_long(policy.max_samples, declared.rate)
+        if most == policy.max_samples
+        else MediaError(f"goes on after the {declared.units:,} samples that its header declares; encode it anew")
+    )
+    recording = _Recording(most, longer)
+    rate = int(decoder.ask(declared.question, content, recording.buffer, is_dropped)["rate"])
+    return recording.finish(), rate or declared.rate
+
+
+class _Recording:
+    """Receives samples in parts.
+
+    Args:
+        most: Maximum number of samples.
+        longer: The error for one more.
+    """
+
+    def __init__(self, most: int, longer: MediaError) -> None:
         import numpy as np
-    except ImportError:
-        problem = not_installed("miniaudio", "vision", purpose="reads sounds")
-        raise MediaError(problem, "unsupported") from None
-    if content.startswith(b"OggS"):
-        decoded, rate = decode_vorbis(content, policy.max_samples)
-        _check_rate(rate)
-    elif container := container_format(content):
-        decoded, rate = decode_aac(content, container, policy.max_samples)
-        _check_rate(rate)
-    else:
-        decoded, rate = _decode(content, policy.max_samples)
-    if len(decoded) > policy.max_samples:
-        minutes = policy.max_samples / rate / 60
-        problem = f"has more than {policy.max_samples:,} samples, {minutes:.0f} minutes of it; send it in parts"
-        raise MediaError(problem)
-    if not decoded:
-        raise MediaError("is a sound without samples")
-    samples = np.frombuffer(decoded, np.float32)
-    if not np.isfinite(samples).all():
-        raise MediaError("holds samples that are not numbers")
-    return samples, rate
+
+        self._samples = np.empty(most, np.float32)  # memory that nothing is written into is not taken
+        self._longer = longer
+        self._checked = self._filled = 0
+
+    def buffer(self, size: int) -> memoryview:
+        """Return where the next part is to be written; see `decoder_process.Buffer`."""
+        self._check()
+        count, rest = divmod(size, SAMPLE_BYTES)
+        if rest:
+            raise ValueError("not whole samples")
+        if self._filled + count > len(self._samples):
+            raise self._longer
+        self._filled += count
+        part: Any = self._samples[self._checked : self._filled]
+        return memoryview(part).cast("B")
+
+    def finish(self) -> "NDArray[np.float32]":
+        """Return the samples, which have come."""
+        self._check()
+        if not self._filled:
+            raise MediaError("is a sound without samples")
+        self._samples.resize(self._filled, refcheck=False)  # nothing refers to the parts any more
+        return self._samples
+
+    def _check(self) -> None:
+        import numpy as np
+
+        if not np.isfinite(self._samples[self._checked : self._filled]).all():
+            raise MediaError("holds samples that are not numbers")
+        self._checked = self._filled
 
 
-def _header_reader(content: bytes) -> Callable[[bytes], Any]:
-    """Return the function that reads this format's header. MP3 comes last: its frames are found in almost any data."""
-    import miniaudio
-
-    if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
-        return miniaudio.wav_get_info
-    if content.startswith(b"fLaC"):
-        return miniaudio.flac_get_info
-    if content.startswith(b"ID3") or (len(content) > 1 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2):
-        return miniaudio.mp3_get_info
-    raise MediaError("is not a supported sound; send WAV, MP3, FLAC, Ogg Vorbis, M4A or AAC")
-
-
-def _decode(content: bytes, limit: int) -> "tuple[array[float], int]":
-    """Decode into one channel, in slices: a header's length may be wrong or missing."""
-    import miniaudio
-
-    describe = _header_reader(content)
-    samples = array("f")
-    try:
-        rate = describe(content).sample_rate
-        _check_rate(rate)
-        for decoded in miniaudio.stream_memory(content, miniaudio.SampleFormat.FLOAT32, 1, rate, _FRAMES):
-            samples.extend(decoded)
-            if len(samples) > limit:
-                break
-    except (miniaudio.MiniaudioError, ZeroDivisionError):
-        raise MediaError("is a damaged sound") from None
-    return samples, rate
-
-
-def _check_rate(rate: int) -> None:
-    if rate not in _RATES:
-        raise MediaError(f"has {rate:,} samples a second; {_RATES[0]:,} to {_RATES[-1]:,} are read")
+def _too_long(limit: int, rate: int) -> MediaError:
+    minutes = limit / max(rate, 1) / 60
+    return MediaError(f"has more than {limit:,} samples, {minutes:.0f} minutes of it; send it in parts")

@@ -1,20 +1,18 @@
 """Read the media of requests, build their inputs, and find them in prompts."""
 
-import threading
-import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
 import mlx.core as mx
 
-from lmwire_protocol import Chat, RequestError, Tokenize
+from lmwire_protocol import Chat, Tokenize
 
-from ..media import CachedMedia, Image, MediaKind, MediaPolicy, MediaReader, MediaRef, Sound, find_media_refs
-from ..media.media_error import MediaError
+from ..media import MediaKind, MediaPolicy, MediaReader, find_media_refs
 from .input_builder import MediaInputBuilder
 from .media_input import MediaInput
 from .network import MultimodalNetwork
+from .pending_inputs import InputThread, PendingInputs
 from .placeholders import MediaLayout, expand_placeholders, find_layout
 from .prefill import MultimodalPrefill, rope_positions
 
@@ -34,9 +32,8 @@ class MultimodalProcessor:
     def __init__(self, network: MultimodalNetwork, inputs: MediaInputBuilder, policy: MediaPolicy) -> None:
         self._network = network
         self._inputs = inputs
-        self._reader = MediaReader(policy, inputs.find_cached)
-        self._uncached_reader = MediaReader(policy)
-        """Reads for requests with `cache: "off"`."""
+        self._reader = MediaReader(policy)
+        self._builder = InputThread()
         self.feature_cache = inputs.feature_cache
 
     @property
@@ -63,9 +60,9 @@ class MultimodalProcessor:
         refs = [ref for ref in refs if ref.kind in self._inputs.modalities]
         if not refs:
             return None
-        if isinstance(request, Chat) and request.cache == "off":
-            return PendingInputs(self._uncached_reader, partial(self._inputs.build, use_cache=False), refs, ready)
-        return PendingInputs(self._reader, self._inputs.build, refs, ready)
+        use_cache = not (isinstance(request, Chat) and request.cache == "off")
+        read = partial(self._reader.read, refs, recall=self._inputs.find_cached if use_cache else _find_nothing)
+        return PendingInputs(read, self._builder, partial(self._inputs.build, use_cache=use_cache), refs, ready)
 
     def expand_placeholders(self, text: str, media_inputs: Sequence[MediaInput]) -> str:
         """Replace the placeholders in a rendered conversation; see `placeholders.expand_placeholders`.
@@ -122,76 +119,14 @@ class MultimodalProcessor:
             cache[-1] = rope_positions(self._network, layout, mx.array([tokens[: layout.end]]))[1]
 
     def close(self) -> None:
-        """Stop the readers' threads. No request may be running."""
+        """Stop the threads. No request may be running."""
         self._reader.close()
-        self._uncached_reader.close()
-
-
-class PendingInputs:
-    """Media inputs that are being built; see `engine.preparation.Media`.
-
-    The thread that reads the last medium builds them all.
-
-    Args:
-        reader: Reads images and sounds.
-        build: Builds the input of one.
-        refs: The media to read; at least one.
-        ready: Called from another thread once all are built, or something has failed.
-    """
-
-    def __init__(
-        self,
-        reader: MediaReader,
-        build: Callable[[Image | Sound], MediaInput],
-        refs: Sequence[MediaRef],
-        ready: Callable[[], None],
-    ) -> None:
-        self.done = False
-        self._build = build
-        self._refs = refs
-        self._ready = ready
-        self._inputs: list[MediaInput] = []
-        self._error: RequestError | None = None
-        me: weakref.ref[PendingInputs] = weakref.ref(self)
-        with (assigned := threading.Lock()):
-            self._media = reader.read(refs, lambda: _build_inputs(me, assigned))
-
-    def results(self) -> list[MediaInput]:
-        """Return the media inputs, in the order of the references. Only when `done`.
-
-        Raises:
-            RequestError: A medium cannot be read, or this model cannot use it.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._inputs
-
-    def build(self) -> None:
-        """Build all inputs. Called once all media are read."""
-        try:
-            for ref, medium in zip(self._refs, self._media.results(), strict=True):
-                self._inputs.append(medium.value if isinstance(medium, CachedMedia) else self._build_one(ref, medium))
-        except RequestError as error:
-            self._error = error
-        self.done = True
-        self._ready()
-
-    def _build_one(self, ref: MediaRef, medium: Image | Sound) -> MediaInput:
-        try:
-            return self._build(medium)
-        except MediaError as error:
-            raise RequestError(error.code, f"{ref.field}: {error}", field=ref.field) from None
-        except Exception as error:  # processors raise whatever their arithmetic leads to
-            problem = f"{ref.field}: this model's {ref.kind} processor refuses it: {type(error).__name__}: {error}"
-            raise RequestError("invalid_request", problem, field=ref.field) from None
-
-
-def _build_inputs(reference: "weakref.ref[PendingInputs]", assigned: threading.Lock) -> None:
-    with assigned:  # media from memory may be read before the reader has returned
-        pass
-    if (pending := reference()) is not None:  # a cancelled request needs no inputs
-        pending.build()
+        self._builder.close()
 
 
 def _may_have_media(request: Any) -> bool:
     return isinstance(request, Chat) or (isinstance(request, Tokenize) and request.messages is not None)
+
+
+def _find_nothing(digest: bytes, kind: MediaKind) -> None:
+    """Return no cached input: the request shall leave no trace, and depend on none."""

@@ -65,9 +65,6 @@ _PROGRESS_SECONDS = 0.1
 _PREPARING_S = 0.005
 """Time that the first request waits for another that is being prepared. Short prompts take less than 1 ms."""
 
-_READ_AHEAD = 16
-"""Waiting requests whose images and sounds may be in memory."""
-
 _PATH_ERRORS = ("model_not_found", "bad_model")
 """Codes of errors about a load's `path`, unless the error names another field."""
 
@@ -150,7 +147,6 @@ class Scheduler:
         self._capacity_changed = False
         held_back: list[Request] = []
         full = False
-        ahead = 0
         while self._waiting:
             request = self._waiting.popleft()
             if not self._registry.is_in_flight(request):
@@ -160,7 +156,7 @@ class Scheduler:
                 held_back.append(request)
                 break
             steps = isinstance(request.command, InferenceCommand)
-            if not self._is_prepared(request, may_read=ahead < _READ_AHEAD):
+            if not self._is_prepared(request):
                 held_back.append(request)  # others may overtake it: its preparation may take long
             elif steps and (full or not self._may_fit(request)):
                 full = True  # for later requests too: a small one does not overtake a large one
@@ -168,7 +164,6 @@ class Scheduler:
             elif self._registry.start(request) and not self._start_one(request):
                 full = True
                 held_back.append(request)
-            ahead += request.preparation is not None and request.has_media
         self._waiting.extendleft(reversed(held_back))
 
     def _fill_batch(self) -> None:
@@ -186,15 +181,11 @@ class Scheduler:
 
     def _is_preparing(self) -> bool:
         """Return whether a waiting request is being prepared."""
-        return any(request.preparation is not None and not request.preparation.done for request in self._waiting)
+        preparations = (request.preparation for request in self._waiting)  # another thread may drop one
+        return any(preparation is not None and not preparation.done for preparation in preparations)
 
-    def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
-        """Return whether a request is prepared, and start its preparation unless its media must wait.
-
-        Args:
-            request: A waiting request.
-            may_read: Its media may be read now.
-        """
+    def _is_prepared(self, request: Request) -> bool:
+        """Return whether a waiting request is prepared, and start its preparation."""
         if self._runner and request.silent:
             request.apply_sampling_defaults(self._runner.model.sampling_defaults)
         command = request.command
@@ -204,10 +195,11 @@ class Scheduler:
             and isinstance(command, InferenceCommand | Tokenize)
             and not request.deferred_error
         ):
-            if not may_read and request.has_media:
-                return False
             request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
-        return request.preparation is None or request.preparation.done
+            if not self._registry.is_in_flight(request):  # it has ended meanwhile, and its preparation ends too
+                request.preparation = None
+        preparation = request.preparation  # another thread may drop it
+        return preparation is None or preparation.done
 
     def _prepared(self) -> None:
         """Wake the engine for a prepared request. Called from another thread."""

@@ -354,6 +354,7 @@ class RequestRegistry:
         if self._live.get(request.id) is not request:
             return
         del self._live[request.id]
+        request.preparation = None  # ends its work in threads and processes, whatever the engine does
         self._line_bytes -= request.line_bytes
         if isinstance(outcome, RequestError):
             self._counts["cancelled" if outcome.code == "cancelled" else "errors"] += 1

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Protocol
 
 from msgspec.structs import replace
 
-from lmwire_protocol import Command, Embed, Generation, RequestError, Speak, Tokenize, Transcribe
+from lmwire_protocol import Command, Embed, Generation, RequestError, Speak, Transcribe
 from lmwire_protocol.events import (
     Choice,
     Done,
@@ -25,7 +25,6 @@ from lmwire_protocol.limits import MAX_INT
 from ..engine.interface import (
     AdmittedRequest,
     EmbeddingOutput,
-    InferenceCommand,
     OutputEvent,
     Preparation,
     SpeechOutput,
@@ -34,7 +33,6 @@ from ..engine.interface import (
     TranscriptionProgress,
     TranscriptSegment,
 )
-from ..media import find_media_refs
 from .event_writer import EventWriter
 
 _SAMPLE_BYTES: Final = 2
@@ -265,7 +263,8 @@ class SpeechState:
 class Request:
     """A command in flight.
 
-    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest.
+    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest, but
+    the registry drops `preparation` at the request's end.
 
     Args:
         id: The host's name for it.
@@ -276,7 +275,6 @@ class Request:
     """
 
     __slots__ = (
-        "_has_media",
         "accepted_at",
         "admitted",
         "cancel_reason",
@@ -320,20 +318,10 @@ class Request:
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe | Speak) else None
         self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
         self.admitted = AdmittedRequest(prompt_tokens=0)
-        self._has_media: bool | None = None
         self.preparation: Preparation | None = None
         self.started_at: float | None = None
         self.first_token_at: float | None = None
         self.progress_at = 0.0
-
-    @property
-    def has_media(self) -> bool:
-        """Return whether the prompt has images or sounds. The engine asks often while the request waits."""
-        if self._has_media is None:
-            self._has_media = isinstance(self.command, InferenceCommand | Tokenize) and bool(
-                find_media_refs(self.command)
-            )
-        return self._has_media
 
     def apply_sampling_defaults(self, defaults: SamplingDefaults | None) -> None:
         """Fill the sampling fields that the host left out with the model's defaults, if it has any."""

@@ -45,7 +45,7 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
     read_weights(transcriber.module, folder, report)
     memory_budget.limit_mlx_memory(limit)
     _try(transcriber, folder, report)
-    return TranscriptionRunner(transcriber, model, MediaReader(context.media_policy))
+    return TranscriptionRunner(transcriber, model, MediaReader(context.media_policy, transcriber.sample_rate))
 
 
 def _check(request: Load) -> None:

@@ -34,6 +34,8 @@ class Recording:
         """Number of samples at the new rate."""
         is_resampled = sound.rate == sample_rate
         self._sound: Sound | None = None if is_resampled else sound
+        self._memory = sound.resampled
+        """The reader's memory for the samples, which is free again when this object is dropped."""
         self._samples = sound.samples if is_resampled else np.empty(self.length, np.float32)
         self._ready = self.length if is_resampled else 0
         """Number of samples that are resampled."""
