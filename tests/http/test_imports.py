@@ -11,7 +11,7 @@ FOLDER = Path(lmwire_http.__file__).parent
 
 
 LAYERS = (
-    ("settings", "errors"),
+    ("settings", "errors", "limits"),
     ("telemetry", "pool"),
     ("http",),
     ("inference",),
