@@ -4,8 +4,9 @@ import pytest
 
 from lmwire_http.errors import ApiError
 from lmwire_http.http.response_store import ResponseStore
+from lmwire_http.inference.logprobs import TokenLogprob
 from lmwire_http.openai.responses import stored_items
-from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, assign_ids
+from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, OutputText, assign_ids
 from lmwire_http.openai.responses.request_schema import ResponseRequest
 from lmwire_http.openai.responses.response_schema import Response, new_response
 from lmwire_http.openai.responses.stored_items import StoredItems
@@ -26,6 +27,15 @@ def test_a_conversation_is_decoded_as_it_was_stored() -> None:
     first, second = message("one", "msg_1"), message("two")
     response = keep(store, [second], keep(store, [first]).id)
     assert StoredItems(store, None, response.id).earlier == [first, second]
+
+
+def test_log_probabilities_are_not_stored_with_the_conversation() -> None:
+    store = ResponseStore(9)
+    scored = OutputText(text="one", logprobs=[TokenLogprob(token="one", logprob=-1.0, bytes=[1], top_logprobs=[])])
+    response = keep(store, [Message(role="assistant", content=[scored])])
+    [item] = StoredItems(store, None, response.id).earlier
+    assert isinstance(item, Message) and item.content == [OutputText(text="one", logprobs=[])]
+    assert scored.logprobs
 
 
 def test_references_take_no_more_bytes_than_a_worker_reads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from lmwire_protocol.limits import LINE_IN_BYTES
 
 from ...errors import ApiError, invalid_field
 from ...http.response_store import ResponseStore
-from .items import InputItem, ItemReference
+from .items import InputItem, ItemReference, Message, OutputText
 from .response_schema import Response
 
 MAX_STORED_ITEMS: Final = 10_000
@@ -90,7 +90,7 @@ class StoredItems:
             items: The items of the request.
             made: Those of them that have an id of the server.
         """
-        encoded = {id(item): msgspec.json.encode(item) for item in (*items, *response.output)}
+        encoded = {id(item): msgspec.json.encode(_without_logprobs(item)) for item in (*items, *response.output)}
         by_id: Mapping[str, bytes] = {item.id or "": encoded[id(item)] for item in (*made, *response.output)}
         output = [encoded[id(item)] for item in response.output]
         stored = StoredResponse(
@@ -122,3 +122,14 @@ class StoredItems:
                 f" {MAX_STORED_ITEM_BYTES >> 20} MiB of them; send a shorter conversation as `input`"
             )
             raise invalid_field(f"{field}: {problem}", field)
+
+
+def _without_logprobs(item: InputItem) -> InputItem:
+    """Return an item without its log-probabilities, which no later request reads. The response itself has them."""
+    if not (isinstance(item, Message) and isinstance(item.content, list)):
+        return item
+    parts = [
+        msgspec.structs.replace(part, logprobs=[]) if isinstance(part, OutputText) and part.logprobs else part
+        for part in item.content
+    ]
+    return msgspec.structs.replace(item, content=parts)
