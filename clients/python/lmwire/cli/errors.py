@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from lmwire_protocol.printable import printable
-
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 64
@@ -39,6 +37,8 @@ def run_and_report(run: Callable[[Arguments], int], arguments: Arguments) -> int
     try:
         return run(arguments)
     except CliError as error:
+        from lmwire_protocol.printable import printable  # not above: `--help` starts without that package
+
         print(f"lmwire: {printable(str(error))}", file=sys.stderr)
         return error.code
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ def add_launch(subcommands: Subcommands) -> None:
         help="start a coding agent that uses a served model",
         usage="lmwire launch AGENT [OPTION ...] [-- AGENT_ARGUMENT ...]",
         description=dedent("""\
-            Start a coding agent that uses a model of this machine. The model comes from the running server. If none
+            Start a coding agent that uses a model of this machine. The model comes from your running server. If none
             runs at the default address, one is started for the agent and stopped after it. The agent's configuration
             is set for this one process and printed. No file of yours changes."""),
         epilog=dedent("""\
@@ -34,7 +34,9 @@ def add_launch(subcommands: Subcommands) -> None:
         help="the model (default: $LMWIRE_MODEL, or the only one that the server has)",
     )
     parser.add_argument(
-        "--url", metavar="URL", help=f"address of a running server (default: {DEFAULT_URL}, or a new server)"
+        "--url",
+        metavar="URL",
+        help=f"address of a running server, whoever runs it (default: yours at {DEFAULT_URL}, or a new one)",
     )
     api_key = parser.add_argument(
         "--api-key",
