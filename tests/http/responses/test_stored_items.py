@@ -1,11 +1,16 @@
 """The stored items that one request takes: its own conversation's, and a bounded number of bytes."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from lmwire_http.errors import ApiError
 from lmwire_http.http.response_store import ResponseStore
 from lmwire_http.inference.logprobs import TokenLogprob
 from lmwire_http.openai.responses import stored_items
+from lmwire_http.openai.responses.endpoints import start_generation
 from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, OutputText, assign_ids
 from lmwire_http.openai.responses.request_schema import ResponseRequest
 from lmwire_http.openai.responses.response_schema import Response, new_response
@@ -67,3 +72,25 @@ def test_many_small_items_count_with_the_memory_that_they_take() -> None:
     store = ResponseStore(9, max_bytes=20_000)
     response = keep(store, [message("") for _ in range(100)])
     assert store.get(None, response.id) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_large"),
+    [
+        ({"input": "hello"}, False),
+        ({"input": [{"role": "user", "content": "hello"}]}, False),
+        ({"input": "hello", "previous_response_id": "resp_1"}, True),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, True),
+        ({"input": [{"id": "msg_1"}]}, True),
+    ],
+)
+def test_stored_items_are_decoded_beside_the_loop(fields: dict[str, Any], is_large: bool) -> None:
+    """A body of some bytes may take megabytes of them."""
+    called: list[bool] = []
+
+    async def beside_loop(*call: object) -> None:
+        called.append(context.is_large)
+
+    context: Any = SimpleNamespace(is_large=False, beside_loop=beside_loop)
+    asyncio.run(start_generation(context, ResponseRequest(model="m", **fields)))
+    assert called == [is_large]

@@ -11,6 +11,7 @@ from ...http.endpoint import Endpoint
 from ...http.replies import Json, Reply
 from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .input_items import ItemList, list_items
+from .items import has_references
 from .request_schema import ResponseRequest
 from .response_generation import ResponseGeneration
 from .response_schema import Response
@@ -33,13 +34,20 @@ class Deleted(Struct, kw_only=True):
     deleted: Literal[True] = True
 
 
+async def start_generation(context: RequestContext, body: ResponseRequest) -> ResponseGeneration:
+    """Return the response that is being generated, with the stored items that its request takes."""
+    # A short body may continue a conversation of megabytes.
+    context.is_large |= body.previous_response_id is not None or has_references(body.input)
+    return await context.beside_loop(ResponseGeneration, context, body)
+
+
 async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
-    response = await context.beside_loop(ResponseGeneration, context, body)
+    response = await start_generation(context, body)
     return response.stream() if body.stream else await response.whole()
 
 
 async def _count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:
-    response = await context.beside_loop(ResponseGeneration, context, body)
+    response = await start_generation(context, body)
     return Json(InputTokens(input_tokens=await response.count_tokens()))
 
 

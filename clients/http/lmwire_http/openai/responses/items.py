@@ -203,6 +203,13 @@ def read_items(input: str | list[dict[str, Any]], unknown: UnknownFields) -> Seq
     return convert({"input": served}, InputField, unknown).input
 
 
+def has_references(input: str | list[dict[str, Any]]) -> bool:
+    """Return whether a request's items refer to stored ones."""
+    return not isinstance(input, str) and any(
+        item.get("type", _default_type(item)) == "item_reference" for item in input
+    )
+
+
 def _served(item: dict[str, Any], path: str, unknown: UnknownFields) -> dict[str, Any] | None:
     """Return an item with its type, and with arguments as text; None for one that is left out.
 
