@@ -96,7 +96,7 @@ class VisionInputTokenizer(InputTokenizer):
         copy_chat_template(tokenizer, network.processor)
         try:
             shown = self._encode(self._conversation({"type": "image"}))
-        except Exception as error:  # a template may raise anything
+        except BaseException as error:  # a template may raise anything
             raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
         places = [at for at, token in enumerate(shown) if token in self._marks]
         if len(places) != 1:
@@ -140,7 +140,7 @@ class VisionInputTokenizer(InputTokenizer):
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:
     try:
         return load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
-    except Exception as error:  # transformers raises whatever its processors raise
+    except BaseException as error:  # transformers raises whatever its processors raise
         raise RequestError(
             "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
         ) from None

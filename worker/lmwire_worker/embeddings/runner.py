@@ -129,7 +129,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
     def step(self) -> list[RunnerEvent]:
         """Compute the vectors of a batch of inputs; see `ModelRunner`."""
         rows = self._next_rows()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):
             return self._embed(rows)
         keys = dict.fromkeys(row.state.key for row in rows)
         return [event for key in keys for event in self._embed_alone([row for row in rows if row.state.key == key])]
@@ -241,7 +241,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         """Repeat one request's part of a step that failed, so that the error ends the request at fault alone."""
         try:
             return self._embed(rows)
-        except Exception as error:
+        except BaseException as error:
             return self._fail(rows[0].state.key, error)
 
 

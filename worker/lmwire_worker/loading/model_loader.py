@@ -101,7 +101,7 @@ class MlxModelLoader:
             return runner
         except (RequestError, LoadCancelled) as error:
             failure = error
-        except Exception as error:  # a model's code may raise anything, and the worker goes on
+        except BaseException as error:  # a model's code may raise anything, and the worker goes on
             failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
         # The traceback's frames refer to the weights, so drop it.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None

@@ -26,7 +26,7 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
     try:
         eos_token_ids = utils.load_config(folder).get("eos_token_id")
         return utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=eos_token_ids)
-    except Exception as error:  # transformers raises whatever its tokenizers raise
+    except BaseException as error:  # transformers raises whatever its tokenizers raise
         if "trust_remote_code" in str(error):
             raise untrusted_code_error(f"the tokenizer of {folder} brings its own code") from None
         raise RequestError(

@@ -190,12 +190,7 @@ class Scheduler:
         return any(request.preparation is not None and not request.preparation.done for request in self._waiting)
 
     def _is_prepared(self, request: Request, *, may_read: bool) -> bool:
-        """Return whether a request is prepared, and start its preparation unless its media must wait.
-
-        Args:
-            request: A waiting request.
-            may_read: Its media may be read now.
-        """
+        """Return whether a request is prepared, and start its preparation unless its media may not be read yet."""
         if self._runner and request.silent:
             request.apply_sampling_defaults(self._runner.model.sampling_defaults)
         command = request.command
@@ -207,7 +202,12 @@ class Scheduler:
         ):
             if not may_read and _has_media(request):
                 return False
-            request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
+            try:
+                request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
+            except BaseException as error:
+                request.deferred_error = error if isinstance(error, RequestError) else self._failure(request, error)
+            if request.preparation is not None and request.cancel_reason:  # by another thread, in the meantime
+                request.preparation.cancel()
         return request.preparation is None or request.preparation.done
 
     def _prepared(self) -> None:
@@ -238,11 +238,7 @@ class Scheduler:
         return True
 
     def _perform(self, request: Request) -> Done | RequestError | None:
-        """Return a command's result or error; None if the runner goes on with it.
-
-        Raises:
-            InsufficientMemory: The request must wait.
-        """
+        """Return a command's result or error; None if the runner goes on with it. Raises InsufficientMemory."""
         try:
             match request.command:
                 case Load() as load:
@@ -261,9 +257,13 @@ class Scheduler:
             raise
         except RequestError as error:
             return error
-        except Exception as error:  # for example a tokenizer that fails on one prompt: the others go on
-            self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
-            return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
+        except BaseException as error:  # for example a tokenizer that fails on one prompt: the others go on
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: BaseException) -> RequestError:
+        """Log an exception that no code expected, and return the error of its request."""
+        self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
+        return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: InferenceCommand) -> None:
         runner = self._runner_for(command)
