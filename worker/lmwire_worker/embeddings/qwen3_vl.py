@@ -95,7 +95,7 @@ class VisionInputTokenizer(InputTokenizer):
         self._marks = network.placeholder_tokens
         copy_chat_template(tokenizer, network.processor)
         try:
-            shown = self._encode(self._conversation({"type": "image"}))
+            shown = self._encode(self._conversation({"type": "image"}), "", add_special_tokens=False)
         except BaseException as error:  # a template may raise anything
             raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
         places = [at for at, token in enumerate(shown) if token in self._marks]
@@ -108,13 +108,9 @@ class VisionInputTokenizer(InputTokenizer):
         """Return a text as the message of a conversation; empty for an empty text."""
         return self._conversation({"type": "text", "text": self._cased(text)}) if text else ""
 
-    def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text as a conversation. May be empty.
-
-        Raises:
-            ValueError: The text cannot be an input.
-        """
-        tokens = self._encode(self.render(text))
+    def tokens(self, text: str, field: str) -> list[int]:
+        """Return the tokens of a text as a conversation; see `InputTokenizer.tokens`. May be empty."""
+        tokens = self._encode(self.render(text), field, add_special_tokens=False)
         if not self._marks.isdisjoint(tokens):
             raise ValueError("holds the model's own mark for a part of an image; leave it out")
         return tokens
@@ -132,9 +128,6 @@ class VisionInputTokenizer(InputTokenizer):
         messages = [{"role": "system", "content": self._instruction}, {"role": "user", "content": [part]}]
         rendered: Any = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return rendered
-
-    def _encode(self, rendered: str) -> list[int]:
-        return self._known(self._tokenizer.encode(rendered, add_special_tokens=False))
 
 
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:

@@ -55,14 +55,20 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
         start_timer: Restarts the timer, for an answer in two parts.
     """
     subject = question.pop("subject")
-    if subject == "vocabulary":
+    if subject in ("vocabulary", "grammar"):
         from . import grammars
 
-        return grammars.set_vocabulary(**question)
-    if subject == "grammar":
-        from . import grammars
+        return (grammars.set_vocabulary if subject == "vocabulary" else grammars.check_grammar)(**question)
+    if subject in ("tokenizer", "encode", "decode", "try_tokenizer"):
+        from . import tokenization
 
-        return grammars.check_grammar(**question)
+        answers: dict[str, Callable[..., dict[str, Any]]] = {
+            "tokenizer": tokenization.set_tokenizer,
+            "encode": tokenization.encode,
+            "decode": tokenization.decode,
+            "try_tokenizer": tokenization.try_folder,
+        }
+        return answers[subject](**question)
     from . import jinja
 
     if subject == "template":

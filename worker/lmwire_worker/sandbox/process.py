@@ -21,7 +21,7 @@ RESPONSE_TIMEOUT_S: Final = 120.0
 
 
 class Limits(NamedTuple):
-    """What one answer may take."""
+    """The most that one answer may take."""
 
     cpu_seconds: float = CPU_SECONDS
     memory_bytes: int = MEMORY_BYTES
