@@ -148,9 +148,9 @@ def test_a_large_input_is_tokenized_beside_the_engine(runner: EmbeddingRunner, m
     goes_on, prepared = threading.Event(), threading.Event()
     real = runner._inputs.tokens
 
-    def tokens(text: str) -> list[int]:
+    def tokens(text: str, field: str) -> list[int]:
         assert text != large or goes_on.wait(SECONDS)
-        return real(text)
+        return real(text, field)
 
     monkeypatch.setattr(runner._inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
     monkeypatch.setattr(runner._inputs, "tokens", tokens)

@@ -58,13 +58,13 @@ def test_a_text_that_composing_makes_shorter_is_not_judged(tmp_path: Path) -> No
 def test_a_large_text_has_the_tokens_that_the_tokenizer_itself_gives() -> None:
     found = tokenizer(None)
     text = "Hello, wörld <|im_end|>\n" * (LARGE_CHARACTERS // 10)
-    assert Encoder(found).encode(text, add_special_tokens=True, allow_overflow=False) == found.encode(text)
+    assert Encoder(found).encode(text, "prompt", add_special_tokens=True, allow_overflow=False) == found.encode(text)
 
 
 def test_what_cannot_fit_is_refused_unless_it_is_to_be_cut() -> None:
     found = Encoder(tokenizer(None), context_len=100)
     text = "hello " * LARGE_CHARACTERS
     with pytest.raises(RequestError, match="at least") as refused:
-        found.encode(text, add_special_tokens=False, allow_overflow=False)
+        found.encode(text, "prompt", add_special_tokens=False, allow_overflow=False)
     assert refused.value.code == "context_overflow"
-    assert len(found.encode(text, add_special_tokens=False, allow_overflow=True)) > 100
+    assert len(found.encode(text, "prompt", add_special_tokens=False, allow_overflow=True)) > 100

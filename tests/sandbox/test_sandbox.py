@@ -5,12 +5,14 @@ import os
 import select
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from lmwire_worker.sandbox import LimitExceeded, Sandbox, jinja, messages
+from lmwire_worker.process.cancellation import Cancellation, WorkCancelled
+from lmwire_worker.sandbox import LimitExceeded, Limits, Sandbox, jinja, messages
 from support.models import chat_templates
 from support.process.process_waits import stop_in_a_write
 from support.process.worker_process import SECONDS
@@ -64,6 +66,37 @@ def test_the_sandbox_serves_again_after_a_limit_was_exceeded() -> None:
         sandbox.close()
 
 
+def test_a_cancel_ends_the_answer_and_the_next_question_is_answered() -> None:
+    sandbox, cancellation = Sandbox(), Cancellation()
+    endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
+
+    def ask() -> None:
+        with cancellation.of_this_thread():
+            sandbox.ask({"subject": "render", "source": endless, "values": {}}, Limits(cpu_seconds=SECONDS))
+
+    with ThreadPoolExecutor(1) as threads:
+        sandbox.start()
+        asked = threads.submit(ask)
+        cancellation.set()
+        with pytest.raises(WorkCancelled):
+            asked.result(SECONDS)
+        with pytest.raises(WorkCancelled):  # before it is asked
+            threads.submit(ask).result(SECONDS)
+        assert sandbox.ask({"subject": "render", "source": "x", "values": {}})["text"] == "x"
+    sandbox.close()
+
+
+def test_a_cancel_after_the_answer_ends_nothing() -> None:
+    sandbox, cancellation = Sandbox(), Cancellation()
+    with cancellation.of_this_thread():
+        sandbox.ask({"subject": "template", "source": "x"})
+    process = sandbox._process
+    cancellation.set()
+    sandbox.ask({"subject": "template", "source": "x"})
+    assert sandbox._process is process
+    sandbox.close()
+
+
 def test_a_crash_of_the_sandbox_is_an_error() -> None:
     sandbox = Sandbox()
     sandbox.start()
@@ -77,9 +110,9 @@ def test_a_crash_of_the_sandbox_is_an_error() -> None:
 
 
 def test_a_long_answer_is_whole_if_its_process_is_stopped_while_it_writes() -> None:
-    question = {"subject": "render", "source": "{{ 'x' * 1000000 }}", "values": {}}
+    question = {"subject": "render", "source": "{{ 'x' * 1000000 }}", "values": {}, "limits": [60, 2**30]}
     expected = messages.encode({"text": "x" * 1_000_000})
-    command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox", "60", str(2**30)]
+    command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin and process.stdout
         process.stdin.write(messages.encode(question))

@@ -87,17 +87,22 @@ class WorkerProcess:
 
     def _handle(self, line: Line) -> None:
         try:
-            fields = decode_object(line)
-        except RequestError as error:
+            self._serve_line(line)
+        except BaseException as error:  # the line ends alone: the requests in flight go on
+            if not isinstance(error, RequestError):
+                self._log(_traceback())
+                error = RequestError("internal", f"a bug in the worker: {type(error).__name__}: {error}")
             (self._session or self._version_1()).refuse(line, error)
-        else:
-            if self._session is None:
-                self._session = self._version_1() if "id" in fields else self._bridge()
-            if self._default_model and fields.get("cmd") == "load":
-                fields.setdefault("path", self._default_model)
-            self._session.serve(fields, len(line.data))
         self._registry.mark_first_line()
         self._output.wait_for_reply_capacity()
+
+    def _serve_line(self, line: Line) -> None:
+        fields = decode_object(line)
+        if self._session is None:
+            self._session = self._version_1() if "id" in fields else self._bridge()
+        if self._default_model and fields.get("cmd") == "load":
+            fields.setdefault("path", self._default_model)
+        self._session.serve(fields, len(line.data))
 
     def _version_1(self) -> Session:
         return Session(
@@ -149,13 +154,17 @@ class WorkerProcess:
         try:
             work()
         except BaseException as error:
-            import traceback
-
             what = f"{type(error).__name__}: {error}"
-            self._log(traceback.format_exc())
+            self._log(_traceback())
             self._monitor.exit_code = EXIT_INTERNAL
             self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
             self._registry.close()
             self._output.flush(_LAST_LINES_SECONDS)
             self._log.close(_LOG_SECONDS)
             exit_now(EXIT_INTERNAL)
+
+
+def _traceback() -> str:
+    import traceback  # nothing else needs it, and it would slow every start
+
+    return traceback.format_exc()

@@ -153,6 +153,18 @@ def test_a_failure_of_the_server_is_logged_without_the_conversation(caplog: pyte
     assert SECRET not in caplog.text + str(sent)
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+def test_what_is_no_exception_is_a_failure_of_the_request_and_not_the_server(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve(*_: object) -> Reply:
+        raise error
+
+    sent = exchanged(serve)
+    assert (sent.status, sent.code) == (500, "internal")
+    assert f"failed with {type(error).__name__} in" in caplog.text
+
+
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
 def test_an_exception_of_a_library_is_shown(formatter: logging.Formatter) -> None:
     try:

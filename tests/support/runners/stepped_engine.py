@@ -127,6 +127,9 @@ class SteppedPrefetch:
         self._ready = ready
         self.done = False
 
+    def cancel(self) -> None:
+        pass
+
     def finish(self) -> None:
         self.done = True
         self._ready()

@@ -5,6 +5,7 @@ from functools import cached_property
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from ..prompts.token_lower_bound import TokenLowerBound
+from ..prompts.tokenization import Encoder
 from .recipe import EmbeddingRecipe
 
 
@@ -21,19 +22,30 @@ class InputTokenizer:
         self._tokenizer = tokenizer
         self._recipe = recipe
         self._vocab_size = vocab_size
+        self._encoder = Encoder(tokenizer)
         tokenizer.encode("")  # the first call turns off truncation and padding, which is not thread-safe
 
     def render(self, text: str) -> str:
         """Return a text with the recipe's prompt."""
         return self._cased(self._recipe.prompt + text)
 
-    def tokens(self, text: str) -> list[int]:
+    @property
+    def is_quick(self) -> bool:
+        """Return whether short texts certainly take no time, so that they need no thread."""
+        return self._encoder.is_quick
+
+    def tokens(self, text: str, field: str) -> list[int]:
         """Return the tokens of a text with the recipe's prompt. May be empty.
+
+        Args:
+            text: The text.
+            field: The field of the request that has it, for errors.
 
         Raises:
             ValueError: The text cannot be an input.
+            RequestError: invalid_request: the tokenizer fails on it.
         """
-        return self._known(self._tokenizer.encode(self.render(text)))
+        return self._encode(self.render(text), field)
 
     def min_tokens(self, text: str) -> int:
         """Return a lower bound of a text's tokens, without tokenizing it."""
@@ -42,6 +54,11 @@ class InputTokenizer:
     @cached_property
     def _least(self) -> TokenLowerBound:
         return TokenLowerBound(self._tokenizer)
+
+    def _encode(self, text: str, field: str, *, add_special_tokens: bool = True) -> list[int]:
+        return self._known(
+            self._encoder.encode(text, field, add_special_tokens=add_special_tokens, allow_overflow=True)
+        )
 
     def _known(self, tokens: list[int]) -> list[int]:
         """Return the tokens if the network has all of them. It would read beyond its memory for others."""

@@ -104,7 +104,7 @@ def _try(network: EmbeddingNetwork, trial: Sequence[EmbeddingInput], folder: Pat
             vectors += network.embed(rows, normalize=[False] * len(rows))
         except NotImplementedError as error:
             raise RequestError("unsupported", f"{folder}: {error}") from None
-        except Exception as error:
+        except BaseException as error:
             problem = f"{folder} loads, but fails on a first input: {summarize_exception(error)}"
             raise RequestError("bad_model", problem) from None
     report("warm_up", len(steps), len(steps), "steps")

@@ -42,7 +42,7 @@ class EmbeddingNetwork:
         """True if rows may run together."""
         try:
             network = self._load(folder)
-        except Exception as error:  # models raise whatever a wrong config leads to
+        except BaseException as error:  # models raise whatever a wrong config leads to
             raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
         self.module: nn.Module = network
         self._recipe = recipe

@@ -95,8 +95,8 @@ class VisionInputTokenizer(InputTokenizer):
         self._marks = network.placeholder_tokens
         copy_chat_template(tokenizer, network.processor)
         try:
-            shown = self._encode(self._conversation({"type": "image"}))
-        except Exception as error:  # a template may raise anything
+            shown = self._encode(self._conversation({"type": "image"}), "", add_special_tokens=False)
+        except BaseException as error:  # a template may raise anything
             raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
         places = [at for at, token in enumerate(shown) if token in self._marks]
         if len(places) != 1:
@@ -108,13 +108,9 @@ class VisionInputTokenizer(InputTokenizer):
         """Return a text as the message of a conversation; empty for an empty text."""
         return self._conversation({"type": "text", "text": self._cased(text)}) if text else ""
 
-    def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text as a conversation. May be empty.
-
-        Raises:
-            ValueError: The text cannot be an input.
-        """
-        tokens = self._encode(self.render(text))
+    def tokens(self, text: str, field: str) -> list[int]:
+        """Return the tokens of a text as a conversation; see `InputTokenizer.tokens`. May be empty."""
+        tokens = self._encode(self.render(text), field, add_special_tokens=False)
         if not self._marks.isdisjoint(tokens):
             raise ValueError("holds the model's own mark for a part of an image; leave it out")
         return tokens
@@ -133,14 +129,11 @@ class VisionInputTokenizer(InputTokenizer):
         rendered: Any = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return rendered
 
-    def _encode(self, rendered: str) -> list[int]:
-        return self._known(self._tokenizer.encode(rendered, add_special_tokens=False))
-
 
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:
     try:
         return load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
-    except Exception as error:  # transformers raises whatever its processors raise
+    except BaseException as error:  # transformers raises whatever its processors raise
         raise RequestError(
             "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
         ) from None

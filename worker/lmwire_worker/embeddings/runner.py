@@ -22,7 +22,7 @@ from ..engine.preparation import Prepared, Preparer
 from ..media import Image, MediaReader, find_media_refs
 from ..models.memory_budget import format_bytes
 from ..models.uncached_runner import UncachedRunner
-from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
+from ..prompts.isolated_tokenizer import MEMORY_PER_TEXT_BYTE
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
 from .qwen3_vl import VisionInputTokenizer
@@ -101,7 +101,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             return None
         items = find_media_refs(request) if isinstance(request, Embed) and self._vision_inputs else []
         characters = sum(map(len, _texts(request)))
-        if not items and characters < SMALL_CHARACTERS:
+        if not items and characters < SMALL_CHARACTERS and self._inputs.is_quick:
             return None
         kind = "large" if characters > MANY_CHARACTERS else "plain"
         work = partial(self._inputs_of if isinstance(request, Embed) else self._prompt_of, request)
@@ -129,7 +129,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
     def step(self) -> list[RunnerEvent]:
         """Compute the vectors of a batch of inputs; see `ModelRunner`."""
         rows = self._next_rows()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):
             return self._embed(rows)
         keys = dict.fromkeys(row.state.key for row in rows)
         return [event for key in keys for event in self._embed_alone([row for row in rows if row.state.key == key])]
@@ -204,7 +204,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             problem = f"{field}: to tokenize it takes {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
         try:
-            return self._inputs.tokens(text)
+            return self._inputs.tokens(text, field)
         except ValueError as error:
             raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
 
@@ -241,7 +241,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         """Repeat one request's part of a step that failed, so that the error ends the request at fault alone."""
         try:
             return self._embed(rows)
-        except Exception as error:
+        except BaseException as error:
             return self._fail(rows[0].state.key, error)
 
 

@@ -203,6 +203,10 @@ class Preparation(Protocol):
         """Return whether the preparation is complete or has failed."""
         ...
 
+    def cancel(self) -> None:
+        """End the work: its request was cancelled. Any thread may call it; it does not wait."""
+        ...
+
 
 class ModelRunner(Protocol):
     """One loaded model and the requests that it serves.

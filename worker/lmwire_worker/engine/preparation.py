@@ -4,12 +4,13 @@ Each kind of work has its threads. Slow work delays only its own kind, and a pla
 request's grammar.
 """
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, Protocol, TypeVar
+
+from ..process.cancellation import Cancellation
 
 T = TypeVar("T")
 
@@ -39,9 +40,10 @@ class Prepared(Generic[T]):
         """Locked until `media` is set: media from memory may be read before that."""
         self.release: Callable[[], Any] = lambda: None
         """Lets another preparation of its kind start. Called when its request takes the result, or is dropped."""
+        self._cancellation = Cancellation()
         self._ready = ready
         self._result: T | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
 
     def result(self) -> T:
         """Return the result, or raise the error of the work. Call it only when `done`."""
@@ -51,14 +53,27 @@ class Prepared(Generic[T]):
         assert self._result is not None
         return self._result
 
+    def cancel(self) -> None:
+        """End the work, and do not start it: nobody waits for the result. Any thread may call it."""
+        self._cancellation.set()
+
     def work(self, work: Callable[[Sequence[Any]], T]) -> None:
         """Do the work, in a thread of its kind."""
         with self.media_lock:
             media = self.media
         try:
-            self._result = work(media.results() if media is not None else ())
-        except Exception as error:  # the engine's thread raises it again, for the request
-            self._error = error.with_traceback(None)
+            with self._cancellation.of_this_thread():
+                self._cancellation.check()
+                self._result = work(media.results() if media is not None else ())
+        except BaseException as error:  # some are not of class Exception: panics in Rust, exits
+            self.fail(error)
+            return
+        self.done = True
+        self._ready()
+
+    def fail(self, error: BaseException) -> None:
+        """End the preparation with an error, which the engine's thread raises again for the request."""
+        self._error = error.with_traceback(None)
         self.done = True
         self._ready()
 
@@ -94,8 +109,11 @@ class Preparer:
         reference = weakref.ref(prepared)
 
         def submit() -> None:
-            with contextlib.suppress(RuntimeError):  # the runner was closed meanwhile
+            try:
                 self._threads[kind].submit(_work, reference, work, self._slots.get(kind))
+            except BaseException as error:  # the runner was closed meanwhile, or the system starts no further thread
+                if (waiting := reference()) is not None:
+                    waiting.fail(error)
 
         with prepared.media_lock:
             prepared.media = read(submit)

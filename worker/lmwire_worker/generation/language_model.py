@@ -39,6 +39,6 @@ def open_shared_weights(folder: Path, *, trust_remote_code: bool) -> SharedWeigh
     files = list_files(folder)
     try:
         network, config = utils.load_model(folder, lazy=True, trust_remote_code=trust_remote_code)
-    except Exception as error:  # mlx-lm's models raise whatever a wrong config leads to
+    except BaseException as error:  # mlx-lm's models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     return SharedWeights(folder, files, network, config)

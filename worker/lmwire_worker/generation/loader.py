@@ -147,6 +147,6 @@ def _add_draft(network: Any, model: ModelInfo, tokenizer: TokenizerWrapper, draf
 def _measure_row_cost(network: Any, folder: Path) -> RowCost:
     try:
         return RowCost.measure(network)
-    except Exception as error:  # the architecture's own code runs here for the first time
+    except BaseException as error:  # the architecture's own code runs here for the first time
         problem = f"{folder} loads, but fails on a first prompt: {summarize_exception(error)}"
         raise RequestError("bad_model", problem) from None

@@ -43,7 +43,7 @@ class Recovery:
         """True if sequences wait for their restart."""
         return bool(self._active.restarting)
 
-    def stop_all(self, error: Exception) -> list[RunnerEvent]:
+    def stop_all(self, error: BaseException) -> list[RunnerEvent]:
         """Take all rows out of the batch, to restart them; return the failures of rows that failed again.
 
         Args:
@@ -69,7 +69,7 @@ class Recovery:
                 cache = self._media.compute_cache(sequence.media, sequence.prompt[:-1])
                 cached_tokens = len(sequence.prompt) - 1
             cache = prefill(self._network, sequence.tokens, cache, cached_tokens)
-        except Exception as error:
+        except BaseException as error:
             self._active.drop(sequence.key, self._cache_manager)
             return [failure(sequence.key, error)]
         self._active.start_prefilled(sequence.key, cache)
@@ -79,7 +79,7 @@ class Recovery:
         """Record that all rows work together."""
         self._restarted.clear()
 
-    def _fail(self, sequences: list[Sequence], error: Exception) -> list[RunnerEvent]:
+    def _fail(self, sequences: list[Sequence], error: BaseException) -> list[RunnerEvent]:
         longest = max(sequences, key=lambda sequence: sequence.length)
         failed = dict.fromkeys(row.key for row in ([longest] if is_out_of_memory(error) else sequences))
         for key in failed:
@@ -88,7 +88,7 @@ class Recovery:
         return [failure(key, error) for key in failed]
 
 
-def failure(key: int, error: Exception) -> Failed:
+def failure(key: int, error: BaseException) -> Failed:
     """Return the event for a request whose computation raised an exception.
 
     Args:

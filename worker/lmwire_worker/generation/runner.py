@@ -169,7 +169,7 @@ class GenerationRunner:
         for key, pending in self._pending.take_ready():
             try:
                 self._start(pending)
-            except Exception as error:
+            except BaseException as error:
                 self._drop(key)
                 events.append(failure(key, error))
         return events
@@ -227,7 +227,7 @@ class GenerationRunner:
                 return events + self._end_over_budget()
             running = batch.running
             rows = batch.decode()
-        except Exception as error:
+        except BaseException as error:
             return events + self._recover(error)
         self._recovery.step_succeeded()
         self._prefiller.decode_s = decode_s = time.perf_counter() - started
@@ -245,7 +245,7 @@ class GenerationRunner:
             try:
                 self._active.store_checkpoints(ended, self._cache_manager)
                 self._active.batch.drop([row.uid for row in ended if row.uid is not None])
-            except Exception as error:
+            except BaseException as error:
                 return events + self._recover(error)
         return events
 
@@ -277,7 +277,7 @@ class GenerationRunner:
         self._media_queue.discard(key)
         self._active.drop(key, self._cache_manager)
 
-    def _recover(self, error: Exception) -> list[RunnerEvent]:
+    def _recover(self, error: BaseException) -> list[RunnerEvent]:
         """Prepare to restart all rows of a failed step; see `recovery`."""
         rows = list(self._active.in_batch.values())
         for row in rows:

@@ -145,7 +145,7 @@ class Sequence:
         output = self._output
         try:
             events = output.add(token, logprob, drafted)
-        except Exception as error:  # other rows continue
+        except BaseException as error:  # other rows continue
             problem = f"token {token} cannot be turned into text: {type(error).__name__}: {error}"
             events = output.fail("engine_error", problem)
         if self.constraint is not None and self.constraint.error is not None and not output.ended:
@@ -163,4 +163,10 @@ class Sequence:
     def finish(self, finish_reason: FinishReason | None) -> list[RunnerEvent]:
         """End the choice, and return its last events with all text that was held back."""
         self.ended = True
-        return self._output.finish(finish_reason)
+        try:
+            return self._output.finish(finish_reason)
+        except BaseException as error:  # other rows continue
+            if finish_reason is None:
+                return []
+            problem = f"the end of the answer cannot be turned into text: {type(error).__name__}: {error}"
+            return self._output.fail("engine_error", problem)

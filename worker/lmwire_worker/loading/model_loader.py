@@ -101,7 +101,7 @@ class MlxModelLoader:
             return runner
         except (RequestError, LoadCancelled) as error:
             failure = error
-        except Exception as error:  # a model's code may raise anything, and the worker goes on
+        except BaseException as error:  # a model's code may raise anything, and the worker goes on
             failure = RequestError("engine_error", f"{request.path} does not load: {type(error).__name__}: {error}")
         # The traceback's frames refer to the weights, so drop it.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
@@ -121,6 +121,7 @@ class MlxModelLoader:
         """Find out the kind of the model, and open it as that."""
         from ..models.remote_code import guard_remote_code
         from ..models.resolve import find_folder
+        from ..models.tokenizer_check import check_tokenizer
         from ..models.weights import checked_quantization
         from .model_kind import detect_kind
 
@@ -132,6 +133,8 @@ class MlxModelLoader:
             *(self._memory_limit, self._media, self._template_dir),
         )
         trusted = request.trust_remote_code
+        if kind in ("speech", "synthesis"):  # their libraries load the tokenizer, and use it in the engine's thread
+            check_tokenizer(folder, trust_remote_code=trusted, must_be_linear=True)
         with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
             return self._open_kind(kind, context)
 

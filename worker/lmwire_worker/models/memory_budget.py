@@ -132,7 +132,7 @@ def release_unused_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception means that memory ran out."""
     words = str(error).lower()
     return isinstance(error, MemoryError) or any(word in words for word in ALLOCATION_FAILURES)

@@ -140,7 +140,7 @@ def guard_remote_code(folder: Path, *, trusted: bool, lasting: bool = False) -> 
         yield
         if not lasting:
             _guard.refuses = before[0]
-    except Exception as error:
+    except BaseException as error:
         _guard.refuses = before[0]
         sys.modules.update(taken)
         expected = isinstance(error, LoadCancelled) or (isinstance(error, RequestError) and error.code != "bad_model")

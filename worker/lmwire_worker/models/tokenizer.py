@@ -5,10 +5,12 @@ from typing import Any
 
 from mlx_lm import utils
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from transformers import TokenizersBackend
 
 from lmwire_protocol import RequestError
 
 from .remote_code import untrusted_code_error
+from .tokenizer_check import check_tokenizer
 from .weights import summarize_exception
 
 
@@ -23,15 +25,21 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
     Raises:
         RequestError: bad_model, unsupported.
     """
+    check_tokenizer(folder, trust_remote_code=trust_remote_code)
     try:
         eos_token_ids = utils.load_config(folder).get("eos_token_id")
-        return utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=eos_token_ids)
-    except Exception as error:  # transformers raises whatever its tokenizers raise
+        tokenizer = utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=eos_token_ids)
+    except BaseException as error:  # transformers raises whatever its tokenizers raise
         if "trust_remote_code" in str(error):
             raise untrusted_code_error(f"the tokenizer of {folder} brings its own code") from None
         raise RequestError(
             "bad_model", f"the tokenizer of {folder} does not load: {summarize_exception(error)}"
         ) from None
+    inner: Any = tokenizer._tokenizer
+    if not isinstance(inner, TokenizersBackend) and not trust_remote_code:
+        problem = f"the tokenizer of {folder} is of class {type(inner).__name__}, which no process can limit"
+        raise RequestError("unsupported", f"{problem}; give it a tokenizer.json, or set `trust_remote_code`")
+    return tokenizer
 
 
 def copy_chat_template(tokenizer: TokenizerWrapper, processor: Any) -> None:

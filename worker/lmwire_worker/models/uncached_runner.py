@@ -57,7 +57,7 @@ class UncachedRunner(Generic[State]):
     def _release(self) -> None:
         raise NotImplementedError
 
-    def _fail(self, key: int, error: Exception) -> list[RunnerEvent]:
+    def _fail(self, key: int, error: BaseException) -> list[RunnerEvent]:
         """Forget a request for which the model library raised an error, and return the failure."""
         self.remove(key)
         code = "out_of_memory" if is_out_of_memory(error) else "engine_error"

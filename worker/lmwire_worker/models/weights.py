@@ -40,7 +40,7 @@ def read_weights(network: nn.Module, folder: Path, report: Report, loaded: nn.Mo
         report("read", done, total, "bytes")
         try:
             mx.eval(group)
-        except Exception as error:
+        except BaseException as error:
             raise RequestError(
                 "bad_model", f"the weights of {folder} cannot be read: {summarize_exception(error)}"
             ) from None
@@ -77,7 +77,7 @@ def quantization(config: dict[str, Any]) -> Quantization | None:
     return Quantization(bits, group_size) if isinstance(bits, int) and isinstance(group_size, int) else None
 
 
-def summarize_exception(error: Exception) -> str:
+def summarize_exception(error: BaseException) -> str:
     """Return an exception as one short line: its message may list the weights of a whole model."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{' …' if len(text) > 300 else ''}"

@@ -112,7 +112,7 @@ class MultimodalLoader:
             inputs.record_token_bytes(trial.token_bytes)
         except ParityError as error:
             return str(error)
-        except Exception as error:  # models raise whatever a wrong configuration leads to
+        except BaseException as error:  # models raise whatever a wrong configuration leads to
             return f"it fails on a first {' and '.join(kinds)}: {summarize_exception(error)}"
         finally:
             inputs.feature_cache.clear()

@@ -46,7 +46,7 @@ def open_base(folder: Path, *, trust_remote_code: bool) -> SharedWeights:
         network.make_cache()
     except UnsupportedCache as error:
         raise unsupported_model(folder, str(error)) from None
-    except Exception as error:  # models raise whatever a wrong config leads to
+    except BaseException as error:  # models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     return SharedWeights(folder, files, network, _described(load_config(folder), model.config))
 
@@ -66,7 +66,7 @@ def open_processor(
     """
     try:
         processor: Any = load_processor(folder, add_detokenizer=False, trust_remote_code=trust_remote_code)
-    except Exception as error:  # transformers raises whatever its processors raise
+    except BaseException as error:  # transformers raises whatever its processors raise
         raise RequestError(
             "bad_model", f"the processor of {folder} does not load: {summarize_exception(error)}"
         ) from None

@@ -61,7 +61,7 @@ def build_prompt(
         return Prompt(_check_token_ids(list(request.prompt), vocab_size, "prompt"), "")
     if isinstance(request, Tokenize) and request.token_ids is not None:
         tokens = _check_token_ids(request.token_ids, vocab_size, "token_ids")
-        return Prompt(tokens, encoder.decode(tokens))
+        return Prompt(tokens, encoder.decode(tokens, "token_ids"))
     field, opening = "messages", ""
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
         field, text = "prompt", request.prompt
@@ -74,7 +74,7 @@ def build_prompt(
         adds_special_tokens = renderer.adds_special_tokens
         if media and media_inputs:
             text = media.expand_placeholders(text, media_inputs)
-    tokens = _tokenize(request, text, encoder, adds_special_tokens=adds_special_tokens, cuts=not media_inputs)
+    tokens = _tokenize(request, text, field, encoder, adds_special_tokens=adds_special_tokens, cuts=not media_inputs)
     _check_tokens(tokens, vocab_size, field)
     return Prompt(tokens, text, opening, media.find_layout(tokens, media_inputs) if media else None)
 
@@ -85,14 +85,20 @@ def _has_bos_token(text: str, tokenizer: TokenizerWrapper) -> bool:
 
 
 def _tokenize(
-    request: Generate | Chat | Tokenize, text: str, encoder: Encoder, *, adds_special_tokens: bool, cuts: bool
+    request: Generate | Chat | Tokenize,
+    text: str,
+    field: str,
+    encoder: Encoder,
+    *,
+    adds_special_tokens: bool,
+    cuts: bool,
 ) -> list[int]:
     """Return a text's tokens. If the request truncates and `cuts` is true, a large text's middle may be missing."""
     truncate = "none" if isinstance(request, Tokenize) else request.truncate
     if truncate != "none" and cuts:
-        return encoder.encode_ends(text, add_special_tokens=adds_special_tokens, truncate=truncate)
+        return encoder.encode_ends(text, field, add_special_tokens=adds_special_tokens, truncate=truncate)
     allow_overflow = isinstance(request, Tokenize) or truncate != "none"
-    return encoder.encode(text, add_special_tokens=adds_special_tokens, allow_overflow=allow_overflow)
+    return encoder.encode(text, field, add_special_tokens=adds_special_tokens, allow_overflow=allow_overflow)
 
 
 def _check_tokens(tokens: list[int], vocab_size: int, field: str) -> None:

@@ -44,9 +44,9 @@ class PlainTextEncoder:
             RequestError: invalid_request, context_overflow, out_of_memory.
         """
         first, *others = self._split(text, field)
-        tokens = self._whole(first, allow_overflow) if leads else self._inner(first, allow_overflow)
+        tokens = self._whole(first, field, allow_overflow) if leads else self._inner(first, field, allow_overflow)
         for piece in others:
-            tokens += self._inner(piece, allow_overflow)
+            tokens += self._inner(piece, field, allow_overflow)
         return tokens
 
     def _split(self, text: str, field: str) -> list[str]:
@@ -61,20 +61,22 @@ class PlainTextEncoder:
             start = match.start() + 1
         return [*pieces, text[start:]]
 
-    def _whole(self, text: str, allow_overflow: bool) -> list[int]:
-        return self._encoder.encode(text, add_special_tokens=False, allow_overflow=allow_overflow) if text else []
+    def _whole(self, text: str, field: str, allow_overflow: bool) -> list[int]:
+        return (
+            self._encoder.encode(text, field, add_special_tokens=False, allow_overflow=allow_overflow) if text else []
+        )
 
-    def _inner(self, text: str, allow_overflow: bool) -> list[int]:
+    def _inner(self, text: str, field: str, allow_overflow: bool) -> list[int]:
         """Return the tokens of a text that follows another."""
         if not text or not self._adds_space:
-            return self._whole(text, allow_overflow)
-        return self._whole(_GUARD + text, allow_overflow)[self._guard_tokens :]
+            return self._whole(text, field, allow_overflow)
+        return self._whole(_GUARD + text, field, allow_overflow)[self._guard_tokens :]
 
     @cached_property
     def _guard_tokens(self) -> int:
-        return len(self._whole(_GUARD, allow_overflow=True))
+        return len(self._whole(_GUARD, "", allow_overflow=True))
 
     @cached_property
     def _adds_space(self) -> bool:
         """Return whether the tokenizer puts a space before a text."""
-        return self._whole(_GUARD + "a", allow_overflow=True)[self._guard_tokens :] != self._whole("a", True)
+        return self._whole(_GUARD + "a", "", allow_overflow=True)[self._guard_tokens :] != self._whole("a", "", True)

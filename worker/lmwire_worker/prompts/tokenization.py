@@ -1,7 +1,7 @@
 """Tokenization of prompts, within the context length and the memory budget."""
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Literal, cast
 
 import mlx.core as mx
@@ -11,13 +11,13 @@ from transformers import TokenizersBackend
 from lmwire_protocol import RequestError
 
 from ..models.memory_budget import format_bytes
+from ..process.cancellation import current_cancellation
+from .isolated_tokenizer import MEMORY_PER_TEXT_BYTE, IsolatedTokenizer
 from .token_lower_bound import TokenLowerBound
 from .truncation import tokenize_ends
 
 LARGE_CHARACTERS: Final = 2**15
 """Length from which a text is checked before it is tokenized. Shorter texts take milliseconds."""
-MEMORY_PER_TEXT_BYTE: Final = 160
-"""Memory that the tokenizer takes for each byte of text, in bytes, as measured."""
 
 
 class Encoder:
@@ -34,45 +34,71 @@ class Encoder:
         self.context_len = context_len
         """Maximum number of tokens of a prompt."""
         self._budget = budget
+        inner = tokenizer._tokenizer
+        is_own = getattr(type(inner), "_encode_plus", None) is not TokenizersBackend._encode_plus
+        self._isolated = None if is_own else IsolatedTokenizer(tokenizer)
+        """None for a tokenizer with code of its own, which the host trusts."""
 
-    def encode(self, text: str, *, add_special_tokens: bool, allow_overflow: bool) -> list[int]:
+    @property
+    def is_quick(self) -> bool:
+        """Return whether short texts certainly take no time, so that they need no thread."""
+        return self._isolated is None or self._isolated.is_linear
+
+    def encode(self, text: str, field: str, *, add_special_tokens: bool, allow_overflow: bool) -> list[int]:
         """Return a text's tokens.
 
         Args:
             text: The prompt's text.
+            field: The field of the request that has it, for errors.
             add_special_tokens: Add the tokens that the tokenizer puts around a text.
             allow_overflow: Tokenize a text even if it cannot fit into the context.
 
         Raises:
-            RequestError: context_overflow, out_of_memory.
+            RequestError: invalid_request, context_overflow, out_of_memory.
+            WorkCancelled: The request was cancelled.
         """
         large = len(text) >= LARGE_CHARACTERS
         if large and not allow_overflow and (least := self._lower_bound.tokens(text)) > self.context_len:
             problem = f"the prompt has at least {least} tokens, and the context holds {self.context_len}"
             raise RequestError("context_overflow", f"{problem}; shorten it, or send `truncate`")
-        return self._tokenize(text, add_special_tokens=add_special_tokens)
+        return self._tokenize(text, field, add_special_tokens=add_special_tokens)
 
-    def encode_ends(self, text: str, *, add_special_tokens: bool, truncate: Literal["left", "middle"]) -> list[int]:
+    def encode_ends(
+        self, text: str, field: str, *, add_special_tokens: bool, truncate: Literal["left", "middle"]
+    ) -> list[int]:
         """Return the tokens of a text that will be truncated to the context; of a large text, only those at its ends.
 
         Args:
             text: The prompt's text.
+            field: The field of the request that has it, for errors.
             add_special_tokens: Add the tokens that the tokenizer puts around a text.
             truncate: The part of the text that truncation drops.
 
         Raises:
-            RequestError: out_of_memory.
+            RequestError: invalid_request, out_of_memory.
+            WorkCancelled: The request was cancelled.
         """
         ends = None
         if len(text) >= LARGE_CHARACTERS and self.context_len != math.inf:
-            ends = tokenize_ends(text, self._tokenize, int(self.context_len), truncate)
+            ends = tokenize_ends(text, partial(self._tokenize, field=field), int(self.context_len), truncate)
         if ends is None:
-            return self._tokenize(text, add_special_tokens=add_special_tokens)
+            return self._tokenize(text, field, add_special_tokens=add_special_tokens)
         before, after = self.surrounding_tokens if add_special_tokens else ([], [])
         return [*before, *ends[0], *ends[1], *after]
 
-    def decode(self, tokens: list[int]) -> str:
-        """Return the text of tokens, special ones included."""
+    def decode(self, tokens: list[int], field: str) -> str:
+        """Return the text of tokens, special ones included.
+
+        Args:
+            tokens: The tokens.
+            field: The field of the request that has them, for errors.
+
+        Raises:
+            RequestError: invalid_request.
+            WorkCancelled: The request was cancelled.
+        """
+        if self._isolated is not None:
+            return self._isolated.decode(tokens, field)
         options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
         return cast(str, self.tokenizer.decode(tokens, **options))
 
@@ -83,14 +109,16 @@ class Encoder:
         start = next((at for at in range(len(full)) if full[at : at + len(bare)] == bare), 0)
         return full[:start], full[start + len(bare) :]
 
-    def _tokenize(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
-        if len(text) < LARGE_CHARACTERS:
+    def _tokenize(self, text: str, field: str = "", *, add_special_tokens: bool = False) -> list[int]:
+        current_cancellation().check()  # a prompt may have many parts
+        if len(text) >= LARGE_CHARACTERS:
+            self._check_memory(len(text.encode()))
+        if self._isolated is not None and not self._isolated.is_quick(text):
+            return self._isolated.encode(text, field, add_special_tokens=add_special_tokens)
+        if self._isolated is None or len(text) < LARGE_CHARACTERS:
             return list(self.tokenizer.encode(text, add_special_tokens=add_special_tokens))
-        self._check_memory(len(text.encode()))
-        inner = self.tokenizer._tokenizer
-        if type(inner)._encode_plus is not TokenizersBackend._encode_plus:  # a tokenizer with code of its own
-            return list(self.tokenizer.encode(text, add_special_tokens=add_special_tokens))
-        (encoded,) = inner.backend_tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        backend = self.tokenizer._tokenizer.backend_tokenizer
+        (encoded,) = backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
         return encoded.ids
 
     def _check_memory(self, size: int) -> None:

@@ -4,6 +4,6 @@ Both can take any amount of time and memory, and a thread cannot interrupt them.
 its death affects no other request. It loads no model library, has no pipe of the host, and exits with the worker.
 """
 
-from .process import LimitExceeded, Sandbox
+from .process import LimitExceeded, Limits, Sandbox
 
-__all__ = ["LimitExceeded", "Sandbox"]
+__all__ = ["LimitExceeded", "Limits", "Sandbox"]

@@ -19,18 +19,18 @@ from . import messages
 
 def main() -> None:
     """Serve until stdin ends."""
-    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the host to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    _limit(resource.RLIMIT_AS, memory)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
-    start_timer = partial(signal.setitimer, signal.ITIMER_PROF, seconds)
     questions: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_read, args=(questions,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         while True:
             question = questions.get()
+            seconds, memory = question.pop("limits")
+            start_timer = partial(signal.setitimer, signal.ITIMER_PROF, seconds)
+            _limit(resource.RLIMIT_AS, memory)
             start_timer()
             answer = memoryview(messages.encode(_answer(question, start_timer)))
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -55,14 +55,20 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
         start_timer: Restarts the timer, for an answer in two parts.
     """
     subject = question.pop("subject")
-    if subject == "vocabulary":
+    if subject in ("vocabulary", "grammar"):
         from . import grammars
 
-        return grammars.set_vocabulary(**question)
-    if subject == "grammar":
-        from . import grammars
+        return (grammars.set_vocabulary if subject == "vocabulary" else grammars.check_grammar)(**question)
+    if subject in ("tokenizer", "encode", "decode", "try_tokenizer"):
+        from . import tokenization
 
-        return grammars.check_grammar(**question)
+        answers: dict[str, Callable[..., dict[str, Any]]] = {
+            "tokenizer": tokenization.set_tokenizer,
+            "encode": tokenization.encode,
+            "decode": tokenization.decode,
+            "try_tokenizer": tokenization.try_folder,
+        }
+        return answers[subject](**question)
     from . import jinja
 
     if subject == "template":
@@ -72,7 +78,7 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
 
 def _limit(what: int, most: int) -> None:
     with contextlib.suppress(OSError, ValueError):  # the system lacks this limit, or has a lower one
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(what, (most, resource.getrlimit(what)[1]))  # the next question may have another
 
 
 if __name__ == "__main__":

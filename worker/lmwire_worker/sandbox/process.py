@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ..process.cancellation import WorkCancelled, current_cancellation
 from . import messages
 
 CPU_SECONDS: Final = 5
@@ -16,7 +17,17 @@ CPU_SECONDS: Final = 5
 MEMORY_BYTES: Final = 2**30
 """Maximum address space of a sandbox, in bytes. macOS does not enforce it."""
 RESPONSE_TIMEOUT_S: Final = 120.0
-"""Maximum time to wait for an answer, in seconds on the clock."""
+"""Maximum time to wait for an answer, in seconds on the clock, besides four times its processor time."""
+
+
+class Limits(NamedTuple):
+    """The most that one answer may take."""
+
+    cpu_seconds: float = CPU_SECONDS
+    memory_bytes: int = MEMORY_BYTES
+
+
+DEFAULT_LIMITS: Final = Limits()
 
 
 class LimitExceeded(Exception):
@@ -28,10 +39,14 @@ class Sandbox:
 
     Args:
         first_question: Returns the first question to each new process; None to ask none.
+        start_limits: What the answer to the first question may take.
     """
 
-    def __init__(self, first_question: Callable[[], dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self, first_question: Callable[[], dict[str, Any]] | None = None, start_limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         self._first_question = first_question
+        self._start_limits = start_limits
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -40,19 +55,26 @@ class Sandbox:
         with self._lock:
             self._running_process()
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the sandbox's answer.
+    def ask(self, question: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+        """Return the sandbox's answer. The process is ended if the work of the present thread is cancelled meanwhile.
+
+        Args:
+            question: The question's `subject`, and its arguments.
+            limits: What the answer may take.
 
         Raises:
             LimitExceeded: The answer takes too much time or memory.
+            WorkCancelled: Nobody waits for the answer.
         """
+        cancellation = current_cancellation()
         with self._lock:
-            process = self._running_process()
+            cancellation.check()
             try:
-                return _round_trip(process, question)
-            except (OSError, EOFError):
-                self._process = None
-                raise LimitExceeded(_limit_sentence(_end(process))) from None
+                with cancellation.ends_by(self.close):
+                    return self._round_trip(self._running_process(), question, limits)
+            except WorkCancelled:
+                self._discard()  # it may have answered, and be ending now
+                raise
 
     def close(self) -> None:
         """End the process. The question in progress fails."""
@@ -61,42 +83,61 @@ class Sandbox:
 
     def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            if self._process is not None:
-                _end(self._process)
+            self._discard()
             self._process = _start()
+            current_cancellation().check()  # `close` had no process to end until now
             if self._first_question is not None:
-                _round_trip(self._process, self._first_question())
+                self._round_trip(self._process, self._first_question(), self._start_limits)
         return self._process
+
+    def _discard(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            _end(process)
+
+    def _round_trip(self, process: subprocess.Popen[bytes], question: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        try:
+            return _round_trip(process, {**question, "limits": limits}, RESPONSE_TIMEOUT_S + 4 * limits.cpu_seconds)
+        except (OSError, EOFError):
+            self._process = None
+            raise LimitExceeded(_limit_sentence(_end(process), limits)) from None
 
 
 def _start() -> subprocess.Popen[bytes]:
     # The sandbox must not inherit the worker's stderr: the host would wait for that pipe to close.
-    command = [sys.executable, "-P", "-m", __package__, str(CPU_SECONDS), str(MEMORY_BYTES)]
     return subprocess.Popen(
-        command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-P", "-m", str(__package__)],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # One thread for each text: each further one would take a part of the address space.
+        env=os.environ | {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
 
 
-def _round_trip(process: subprocess.Popen[bytes], question: dict[str, Any]) -> dict[str, Any]:
+def _round_trip(process: subprocess.Popen[bytes], question: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     assert process.stdin and process.stdout
     remaining = memoryview(messages.encode(question))
     while remaining:
         remaining = remaining[process.stdin.write(remaining) :]
-    return messages.read(_Receiver(process.stdout.fileno()))
+    return messages.read(_Receiver(process.stdout.fileno(), timeout_s))
 
 
 class _Receiver:
-    """Reads from a pipe, and waits at most `RESPONSE_TIMEOUT_S` for data."""
+    """Reads from a pipe, and waits at most some seconds for data."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, timeout_s: float) -> None:
         self._descriptor = descriptor
+        self._timeout_s = timeout_s
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
 
     def __call__(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
-            if not self._poll.poll(RESPONSE_TIMEOUT_S * 1000):
+            if not self._poll.poll(self._timeout_s * 1000):
                 raise EOFError
             received = os.read(self._descriptor, size - len(data))
             if not received:
@@ -118,9 +159,9 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return status
 
 
-def _limit_sentence(status: int) -> str:
+def _limit_sentence(status: int, limits: Limits) -> str:
     if status == -signal.SIGPROF:
-        return f"takes longer than {CPU_SECONDS} s"
+        return f"takes longer than {limits.cpu_seconds:.0f} s"
     if status in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS):
-        return f"needs more than {MEMORY_BYTES // 2**20} MiB of memory"
+        return f"needs more than {limits.memory_bytes // 2**20:,} MiB of memory"
     return f"ends the process that it runs in (status {status})"

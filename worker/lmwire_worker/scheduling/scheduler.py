@@ -195,8 +195,14 @@ class Scheduler:
             and isinstance(command, InferenceCommand | Tokenize)
             and not request.deferred_error
         ):
-            request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
-            if not self._registry.is_in_flight(request):  # it has ended meanwhile, and its preparation ends too
+            try:
+                request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
+            except BaseException as error:
+                request.deferred_error = error if isinstance(error, RequestError) else self._failure(request, error)
+            # Another thread may have cancelled or ended the request in the meantime.
+            if (started := request.preparation) is not None and request.cancel_reason:
+                started.cancel()
+            if not self._registry.is_in_flight(request):
                 request.preparation = None
         preparation = request.preparation  # another thread may drop it
         return preparation is None or preparation.done
@@ -229,11 +235,7 @@ class Scheduler:
         return True
 
     def _perform(self, request: Request) -> Done | RequestError | None:
-        """Return a command's result or error; None if the runner goes on with it.
-
-        Raises:
-            InsufficientMemory: The request must wait.
-        """
+        """Return a command's result or error; None if the runner goes on with it. Raises InsufficientMemory."""
         try:
             match request.command:
                 case Load() as load:
@@ -252,9 +254,13 @@ class Scheduler:
             raise
         except RequestError as error:
             return error
-        except Exception as error:  # for example a tokenizer that fails on one prompt: the others go on
-            self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
-            return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
+        except BaseException as error:  # for example a tokenizer that fails on one prompt: the others go on
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: BaseException) -> RequestError:
+        """Log an exception that no code expected, and return the error of its request."""
+        self._log(f"{request.command.name} {request.id!r} failed:\n{traceback.format_exc()}")
+        return RequestError("engine_error", f"the model library failed: {type(error).__name__}: {error}")
 
     def _add(self, request: Request, command: InferenceCommand) -> None:
         runner = self._runner_for(command)

@@ -344,6 +344,8 @@ class RequestRegistry:
             if request.cancel_reason:
                 continue
             request.cancel_reason = why
+            if (preparation := request.preparation) is not None:
+                preparation.cancel()
             if request.running or request.writer.is_serial:
                 self._cancelled.append(request)
             else:

@@ -57,7 +57,7 @@ def _open(folder: Path, config: dict[str, Any]) -> Synthesizer:
     try:
         # Without a type, mlx-audio would guess one from the folder's name.
         module: Any = load_model(folder, lazy=True, model_type=config["model_type"], model_name_parts=[])
-    except Exception as error:  # models raise whatever a wrong config leads to
+    except BaseException as error:  # models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     return Qwen3TTS(module, folder)
 
@@ -86,7 +86,7 @@ def _try(synthesizer: Synthesizer, folder: Path, report: Report) -> None:
             next(parts, None)
     except RequestError:
         raise
-    except Exception as error:
+    except BaseException as error:
         problem = f"{folder} loads, but fails on a first text: {summarize_exception(error)}"
         raise RequestError("bad_model", problem) from None
     report("warm_up", 1, 1, "steps")

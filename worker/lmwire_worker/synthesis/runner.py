@@ -85,7 +85,7 @@ class SynthesisRunner(UncachedRunner[_SpeakState]):
                 mx.random.seed(state.seed)
                 state.is_started = True
             part = next(state.parts, None)
-        except Exception as error:
+        except BaseException as error:
             return self._fail(state.key, error)
         if part is None:
             return self._end(state, is_cut=state.is_cut)

@@ -62,7 +62,7 @@ def _open(folder: Path, config: dict[str, Any]) -> Transcriber:
         module: Any = load_model(folder, lazy=True, model_type=family, model_name_parts=[])
         weights = load_weights(folder)
         given = module.sanitize(weights) if hasattr(module, "sanitize") else weights
-    except Exception as error:  # models raise whatever a wrong config leads to
+    except BaseException as error:  # models raise whatever a wrong config leads to
         raise RequestError("bad_model", f"{folder} does not load: {summarize_exception(error)}") from None
     leaves: Any = tree_flatten(module.parameters())
     if missing := sorted({name for name, _ in leaves} - given.keys()):
@@ -107,7 +107,7 @@ def _try(transcriber: Transcriber, folder: Path, report: Report) -> None:
             report("warm_up", 0, 1, "steps")
     except RequestError:
         raise
-    except Exception as error:
+    except BaseException as error:
         problem = f"{folder} loads, but fails on a first recording: {summarize_exception(error)}"
         raise RequestError("bad_model", problem) from None
     report("warm_up", 1, 1, "steps")

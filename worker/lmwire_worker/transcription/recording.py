@@ -39,7 +39,7 @@ class Recording:
         self._samples = sound.samples if is_resampled else np.empty(self.length, np.float32)
         self._ready = self.length if is_resampled else 0
         """Number of samples that are resampled."""
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._changed = threading.Condition()
 
     def resample_chunk(self) -> bool:
@@ -49,7 +49,7 @@ class Recording:
         start, stop = self._ready, min(self._ready + CHUNK_S * self.sample_rate, self.length)
         try:
             self._samples[start:stop] = resample(self._sound, self.sample_rate, start, stop)
-        except Exception as error:  # `samples` raises it, for the request
+        except BaseException as error:  # `samples` raises it, for the request
             self._error = error.with_traceback(None)
         if stop == self.length or self._error is not None:
             self._sound = None

@@ -92,7 +92,7 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
         held = self._requests[0]
         try:
             window = next(held.windows, None)
-        except Exception as error:
+        except BaseException as error:
             return self._fail(held.key, error)
         if window is None:
             self._requests.popleft()

@@ -28,6 +28,8 @@ from lmwire_protocol.events import Word
 from .recording import Recording
 from .transcriber import Segment, Window, request_error
 
+PROMPT_CHARACTERS: Final = 2**14
+"""Characters of a request's prompt, from its end, that are tokenized. The model reads some 200 tokens of them."""
 TEMPERATURES: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 """Temperatures at which a doubtful window is tried again, in turn."""
 MAX_COMPRESSION_RATIO: Final = 2.4
@@ -95,9 +97,8 @@ class _Transcription:
         self._language = language
         self._tokenizer = module.get_tokenizer(language=language)
         self._frames_per_token = N_FRAMES // module.dims.n_audio_ctx
-        self._context_tokens: list[int] = (
-            self._tokenizer.encode(" " + request.prompt.strip()) if request.prompt.strip() else []
-        )
+        prompt = request.prompt.strip()[-PROMPT_CHARACTERS:]
+        self._context_tokens: list[int] = self._tokenizer.encode(" " + prompt) if prompt else []
         """Tokens before the next window: the prompt, and the text so far."""
         self._last_word_s = 0.0
         self._reported_s = 0.0

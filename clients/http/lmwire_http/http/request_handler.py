@@ -119,7 +119,9 @@ class RequestHandler:
             self._context.unknown_fields.restore_alias(error)
             error.message = redact(error.message, self._state.settings.api_keys)
             await self._response.write_error(error)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # also an exit, which would end the event loop
             self._log_exception(error)
             await self._response.write_error(_internal_error())
 

@@ -180,7 +180,7 @@ class DecodeBatch(_Batch, GenerationBatch):
         before, handles = self._next_tokens, self._next_logprobs
         try:
             tokens, handles = self._step()
-        except Exception:
+        except BaseException:
             if self._planned == self.uids:
                 self._append_tokens(rows, before.tolist(), handles, delivered)  # computed before: perhaps the cause
             raise

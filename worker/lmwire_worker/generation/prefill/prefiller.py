@@ -32,7 +32,7 @@ class Prefiller:
         cache_manager: CacheManager,
         policy: PrefillPolicy,
         media_queue: MediaQueue,
-        recover: Callable[[Exception], list[RunnerEvent]],
+        recover: Callable[[BaseException], list[RunnerEvent]],
     ) -> None:
         self.decode_s = 0.0
         """Duration of the last step that decoded, in seconds. Running answers wait for it and for a chunk in turns."""
@@ -58,7 +58,7 @@ class Prefiller:
             progress = batch.prefill(size)
             at_checkpoint = [self._active.in_batch[prompt.uid] for prompt in progress if prompt.end_of_segment]
             self._active.store_checkpoints(at_checkpoint, self._cache_manager)
-        except Exception as error:
+        except BaseException as error:
             return events + self._recover(error)
         seconds = time.perf_counter() - started
         longest_chunk = 0
@@ -99,7 +99,7 @@ class Prefiller:
         started = time.perf_counter()
         try:
             tokens = prefill.advance(size)
-        except Exception as error:  # no other request uses this cache
+        except BaseException as error:  # no other request uses this cache
             self._media_queue.pop()
             self._active.drop(sequence.key, self._cache_manager)
             return [failure(sequence.key, error)]

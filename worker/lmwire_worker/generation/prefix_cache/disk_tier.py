@@ -226,7 +226,7 @@ class DiskTier:
         stem = hashlib.sha256(named).hexdigest()[:32]
         try:
             path = cache_file.write(self._folder, stem, header, arrays)
-        except Exception as error:
+        except BaseException as error:
             with self._lock:
                 self._segments.remove(segment)
             self._settings.log(f"a cache file is not written: {_reason(error)}")
@@ -276,5 +276,5 @@ class _Unreadable(Exception):
         self.reason = reason
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -107,7 +107,7 @@ class Vocabulary:
             raise RequestError("unsupported", problem) from None
         try:
             return llguidance.hf.from_tokenizer(self._tokenizer._tokenizer, n_vocab=self._size, eos_token=self._ends)
-        except Exception as error:  # llguidance may raise anything here
+        except BaseException as error:  # llguidance may raise anything here
             problem = f"answers of this model cannot be constrained: llguidance does not take its tokenizer ({error})"
             raise RequestError("unsupported", problem) from None
 

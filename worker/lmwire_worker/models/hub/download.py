@@ -54,7 +54,7 @@ class _Download:
 
     def __init__(self, hub_id: str, patterns: Sequence[str], revision: str | None, announce: Announce | None) -> None:
         self.total: int | None = None
-        self.result: Path | Exception = RuntimeError("the download has not ended")
+        self.result: Path | BaseException = RuntimeError("the download has not ended")
         self.ended = threading.Event()
         self.cancelled = threading.Event()
         self.large_bytes = self.small_bytes = 0
@@ -70,7 +70,7 @@ class _Download:
     def _run(self) -> None:
         try:
             self.result = self._fetch(*self._asked)
-        except Exception as error:
+        except BaseException as error:
             self.result = error
         finally:
             self.ended.set()

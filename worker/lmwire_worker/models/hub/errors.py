@@ -17,7 +17,7 @@ from lmwire_protocol import RequestError
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def explain(hub_id: str, error: Exception) -> RequestError:
+def explain(hub_id: str, error: BaseException) -> RequestError:
     """Return the model_not_found error for a failure of the hub's library. A refusal of lmwire's own stays as it is.
 
     Args:
