@@ -104,6 +104,16 @@ class Sandbox:
             raise LimitExceeded(_limit_sentence(_end(process), limits)) from None
 
 
+_ENVIRONMENT: Final = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    # One thread for each text: each further one would take a part of the address space.
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAYON_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
 def _start() -> subprocess.Popen[bytes]:
     # The sandbox must not inherit the worker's stderr: the host would wait for that pipe to close.
     return subprocess.Popen(
@@ -112,8 +122,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        # One thread for each text: each further one would take a part of the address space.
-        env=os.environ | {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        env=os.environ | _ENVIRONMENT,
     )
 
 
