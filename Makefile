@@ -41,7 +41,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 
 # Each of the many programs that the tests start would compile lmwire's modules again if this were set.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(STAMP) ## check everything: format, lint, types, schema, prose, layout, and all tests
+test: $(STAMP) ## check everything: format, lint, types, schema, prose and all tests
 	@$(MAKE) --no-print-directory style
 # Types and the clients in other languages are checked while the fast tests run, and are reported after them.
 # Three files of slow tests run at once on two cores, too, since most of them wait for a process or for the network. The
@@ -128,12 +128,11 @@ apps: ## check the Tauri app, in minutes; on Linux it needs libwebkit2gtk-4.1-de
 conformance: $(STAMP) ## play every transcript with a random, the built-in and a seeing model, in some minutes
 	LMWIRE_CONFORMANCE=all $(BIN)/python -m pytest tests/conformance/test_workers.py
 
-style: $(STAMP) ## check format, lint, schema, prose, layout and the directions of imports
+style: $(STAMP) ## check format, lint, schema, prose and the directions of imports
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python -m lmwire_protocol.schema --check
 	$(BIN)/python tools/prose_habits.py $(SOURCE) tests $(PROSE)
-	$(BIN)/python tools/layout_limits.py $(SOURCE) tests
 	$(BIN)/lint-imports --no-cache
 
 lint: $(STAMP) ## check style and types
