@@ -4,18 +4,20 @@ A host's `spawn` is `on_thread`, which takes the commands that `fake` and `mock`
 pipes: their shutdown ends a read at the other end, as the death of a process does.
 """
 
+import json
 import os
 import select
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from signal import Signals
+from signal import SIGKILL, Signals
 from typing import IO, NoReturn
 
-from lmwire_protocol import LineSplitter, RequestError, decode_object, limits
+from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_worker.mock.plan import plan
 from lmwire_worker.process.stderr_log import Log
 from lmwire_worker.process.stdio import Pipes
@@ -25,12 +27,18 @@ from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
 from support.process import fake_worker
 from support.process.fake_worker import Descriptors, fake, write
-from support.process.mock_host import mock
+from support.process.mock_host import Event, WorkerOutput, mock
+from support.process.worker_process import SECONDS, WorkerProcess
 from support.runners.stepped_engine import Bystander
 
 _PIDS = count(10_000_000)
 """Numbers that no process has, since the system's end at 4,194,304."""
 _EXIT_PROTOCOL = 76
+NEEDS_A_PROCESS = {
+    *("crash-start", "crash-mid-line", "crash-mid-stream", "crash-after-terminal", "newer-version", "stderr-flood"),
+    *("stall", "grandchild", "ignore-eof", "ignore-sigterm"),
+}
+"""Faults that end or change a whole process, or never end."""
 
 
 class Died(BaseException):
@@ -46,7 +54,7 @@ def die(number: Signals) -> NoReturn:
 
 
 class WorkerThread:
-    """A worker on a thread, as the `Child` of a host. Any signal kills it.
+    """A worker on a thread, as the `Child` of a host or the process of a `WorkerProcess`. Any signal kills it.
 
     Args:
         run: Runs the worker on the given descriptors, and returns its exit code.
@@ -65,9 +73,13 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, args=(run,), name=f"worker-{self.pid}", daemon=True)
         self._thread.start()
 
-    def wait(self) -> int:
-        self._thread.join()
+    def wait(self, timeout: float | None = None) -> int:
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), "the worker has not ended"
         return self._returncode
+
+    def kill(self) -> None:
+        self.signal(SIGKILL)
 
     def signal(self, signal: Signals) -> None:
         with self._lock:
@@ -105,6 +117,43 @@ def on_thread(command: Sequence[str]) -> WorkerThread:
     raise AssertionError(f"{command} is neither a fake nor a mock worker")
 
 
+def start_on_thread(command: Sequence[str], **_: object) -> WorkerThread:
+    """Start a fake or mock worker for a `WorkerProcess`. Ignores the keywords of a process."""
+    return on_thread(command)
+
+
+class MockOnThread(WorkerProcess):
+    """A mock worker on a thread, for tests that speak the protocol line by line.
+
+    Args:
+        options: The command line of `lmwire mock`, without faults of the process.
+    """
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(command=mock(*options), start=start_on_thread)
+
+
+def run_on_thread(command: Sequence[str], *requests: Event) -> WorkerOutput:
+    """Run a mock to its end as `run_worker` does, on a thread.
+
+    Args:
+        command: What `mock` or `faulty` returned.
+        requests: The worker's input.
+    """
+    worker = on_thread(command)
+    with ThreadPoolExecutor(2) as pool, worker.stdin, worker.stdout, worker.stderr:
+        outputs = [pool.submit(_read_all, pipe) for pipe in (worker.stdout, worker.stderr)]
+        with suppress(BrokenPipeError):  # it may end before it has read everything
+            worker.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+        worker.stdin.close()
+        stdout, stderr = (output.result() for output in outputs)
+    return WorkerOutput(stdout, stderr, worker.wait(SECONDS))
+
+
+def _read_all(pipe: IO[bytes]) -> bytes:
+    return b"".join(iter(lambda: pipe.read(1 << 16), b""))
+
+
 def run_fake(descriptors: Descriptors, arguments: Sequence[str]) -> int:
     """Run a fake worker, and return its exit code.
 
@@ -124,6 +173,8 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
         descriptors: The worker's ends of its pipes.
         arguments: The command line of `lmwire mock`, without faults of the process.
     """
+    asked = {option.partition(":")[0] for option in arguments}
+    assert asked.isdisjoint(NEEDS_A_PROCESS), "this fault would meet the test's process"
     mocked = plan(list(arguments))
     pipes = mocked.around(Pipes(descriptors.stdin, descriptors.stdout, -1))
     output = OutputQueue(pipes.write)
@@ -142,18 +193,23 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
         registry, output, scheduler, Bystander(), mocked.engine.names, features, log, lambda: end(_EXIT_PROTOCOL)
     )
 
+    def serve(line: Line) -> None:
+        try:
+            fields = decode_object(line)
+        except RequestError as error:
+            session.refuse(line, error)
+        else:
+            session.serve(fields, len(line.data))
+        output.wait_for_reply_capacity()
+
     def read() -> None:
         try:
             lines = LineSplitter(limits.LINE_IN_BYTES)
             while data := pipes.read(1 << 16):
                 for line in lines.feed(data):
-                    try:
-                        fields = decode_object(line)
-                    except RequestError as error:
-                        session.refuse(line, error)
-                    else:
-                        session.serve(fields, len(line.data))
-                    output.wait_for_reply_capacity()
+                    serve(line)
+            for line in lines.finish():
+                serve(line)
         finally:
             registry.drain()
             if _is_shut(descriptors.stdout):
