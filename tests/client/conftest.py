@@ -16,11 +16,12 @@ from support.process.worker_process import SECONDS
 def nothing_is_left() -> Iterator[None]:
     """Check that the test ends, and leaves no thread or descriptor of a worker."""
     gc.collect()  # so that this test is not blamed for descriptors of earlier tests
-    before = open_files()
+    before, threads = open_files(), set(threading.enumerate())
     faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lmwire")] == []
+    left = set(threading.enumerate()) - threads
+    assert [thread.name for thread in left if thread.name.startswith(("lmwire", "worker-"))] == []
     assert open_files() - before == set()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire import LmwireError, MessageDict, TokenDelta, ToolCallDelta
 from support.process.fake_worker import fake, result
-from support.protocol.both_clients import MakeWorker, on_both_clients
+from support.protocol.both_clients import MakeWorker, on_one_client
 
 
 def text(token: str, **fields: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ CALLS = script(
 )
 
 
-@on_both_clients
+@on_one_client
 async def test_a_loop_over_text_gets_the_answer_without_reasoning(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         deltas = [delta async for delta in worker.generate(REASONING)]
@@ -48,7 +48,7 @@ async def test_a_loop_over_text_gets_the_answer_without_reasoning(make_worker: M
         assert await worker.generate(REASONING).text() == "It is so."
 
 
-@on_both_clients
+@on_one_client
 async def test_a_whole_answer_has_separate_reasoning_and_is_the_next_turns_message(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(REASONING).answer()
@@ -56,7 +56,7 @@ async def test_a_whole_answer_has_separate_reasoning_and_is_the_next_turns_messa
     assert answer.message == {"role": "assistant", "content": "It is so.", "reasoning": "Let me see."}
 
 
-@on_both_clients
+@on_one_client
 async def test_a_whole_answer_includes_what_was_read_before(make_worker: MakeWorker) -> None:
     async with (
         make_worker(fake("PlaysItsPrompt")) as worker,
@@ -69,7 +69,7 @@ async def test_a_whole_answer_includes_what_was_read_before(make_worker: MakeWor
         assert (await stream.answer()).text == "onetwo"
 
 
-@on_both_clients
+@on_one_client
 async def test_tool_calls_arrive_as_deltas_without_text(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         deltas = [delta async for delta in worker.generate(CALLS)]
@@ -81,7 +81,7 @@ async def test_tool_calls_arrive_as_deltas_without_text(make_worker: MakeWorker)
     assert sum(len(delta.token_ids) for delta in deltas) == len('Looking.<tool_call>{"ci')
 
 
-@on_both_clients
+@on_one_client
 async def test_complete_tool_calls_are_assembled_and_void_ones_omitted(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(CALLS).answer()
@@ -92,7 +92,7 @@ async def test_complete_tool_calls_are_assembled_and_void_ones_omitted(make_work
     assert answer.text == 'Looking.<tool_call>{"ci'
 
 
-@on_both_clients
+@on_one_client
 async def test_an_answer_and_the_results_of_its_calls_continue_the_conversation(make_worker: MakeWorker) -> None:
     messages: list[MessageDict] = [{"role": "user", "content": "Weather?"}]
     async with make_worker(fake("PlaysItsPrompt")) as worker:
@@ -104,14 +104,14 @@ async def test_an_answer_and_the_results_of_its_calls_continue_the_conversation(
     assert sent[3] == {"role": "tool", "tool_call_id": "b", "name": "time", "content": "fine"}
 
 
-@on_both_clients
+@on_one_client
 async def test_a_call_cut_off_before_its_first_character_is_void(make_worker: MakeWorker) -> None:
     cut = script(call('{"ci', call_id="a", name="weather"), reason="cancelled")
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         assert (await worker.generate(cut).answer()).tool_calls == []
 
 
-@on_both_clients
+@on_one_client
 async def test_arguments_that_are_not_an_object_are_an_error(make_worker: MakeWorker) -> None:
     broken = script(call("[1]", call_id="a", name="weather", complete=True), reason="tool_calls")
     async with make_worker(fake("PlaysItsPrompt")) as worker:
@@ -119,7 +119,7 @@ async def test_arguments_that_are_not_an_object_are_an_error(make_worker: MakeWo
             await worker.generate(broken).answer()
 
 
-@on_both_clients
+@on_one_client
 async def test_several_answers_are_kept_apart(make_worker: MakeWorker) -> None:
     ends = [
         {"finish_reason": "stop", "completion_tokens": 3, "stop": "."},
@@ -142,7 +142,7 @@ async def test_several_answers_are_kept_apart(make_worker: MakeWorker) -> None:
         assert await worker.generate(both).answer() == answers[0]
 
 
-@on_both_clients
+@on_one_client
 async def test_tokens_have_their_log_probabilities(make_worker: MakeWorker) -> None:
     top = [{"token_id": 97, "token": "a", "logprob": -0.1}, {"token_id": 98, "token": "b", "logprob": None}]
     logprob = {"token_id": 97, "token": "a", "logprob": -0.1, "top": top}
@@ -153,7 +153,7 @@ async def test_tokens_have_their_log_probabilities(make_worker: MakeWorker) -> N
     assert [(other.token, other.logprob) for other in answer.logprobs[1].top] == [("a", -0.1), ("b", None)]
 
 
-@on_both_clients
+@on_one_client
 async def test_additions_of_a_later_version_are_ignored(make_worker: MakeWorker) -> None:
     later = script(
         text("♫", channel="song"),

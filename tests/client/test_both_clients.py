@@ -24,7 +24,11 @@ from lmwire import (
 from lmwire_protocol import Cancel, events
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
+from support.process.worker_thread import on_thread
 from support.protocol.both_clients import UNHURRIED, MakeWorker, on_both_clients, public_methods
+
+WORDS = 10_000
+"""More tokens than the pipes hold."""
 
 
 @on_both_clients
@@ -72,9 +76,9 @@ async def test_deltas_that_arrive_together_are_returned_together(make_worker: Ma
 @on_both_clients
 async def test_streams_interleave_and_an_unread_one_does_not_stop_others(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
-        unread = worker.generate(" ".join(["word"] * 50_000))
+        unread = worker.generate(" ".join(["word"] * WORDS))
         assert await worker.generate("after it").text() == "afterit"
-        assert len(await unread.text()) == 4 * 50_000
+        assert len(await unread.text()) == 4 * WORDS
 
 
 @on_both_clients
@@ -120,7 +124,7 @@ async def test_exiting_a_stream_early_cancels_it(make_worker: MakeWorker) -> Non
 
 
 def test_events_of_an_abandoned_request_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Worker(fake("Good")) as worker:
+    with Worker(fake("Good"), spawn=on_thread) as worker:
         stream = worker.generate("forever")
         cancel = stream.cancel
 
@@ -204,7 +208,7 @@ def test_many_threads_share_a_worker() -> None:
     def ask(number: int) -> None:
         texts[number] = worker.generate(f"answer {number}").text()
 
-    with Worker(fake("Good")) as worker:
+    with Worker(fake("Good"), spawn=on_thread) as worker:
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
         for thread in threads:
             thread.start()
@@ -222,7 +226,7 @@ def test_cancelling_a_task_cancels_its_request() -> None:
                 async for _ in stream:
                     started.set()
 
-        async with AsyncWorker(fake("Good")) as worker:
+        async with AsyncWorker(fake("Good"), spawn=on_thread) as worker:
             task = asyncio.create_task(read())
             await started.wait()
             assert (await worker.ping()).active == 1
@@ -236,7 +240,7 @@ def test_cancelling_a_task_cancels_its_request() -> None:
 
 def test_a_worker_whose_start_is_cancelled_is_gone() -> None:
     async def run() -> None:
-        worker = AsyncWorker(fake("NeverAnswersHello"))
+        worker = AsyncWorker(fake("NeverAnswersHello"), spawn=on_thread)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(worker.start(), 0.1)
         assert isinstance(worker.lost, WorkerExited)

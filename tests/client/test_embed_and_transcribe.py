@@ -1,6 +1,5 @@
-"""Vectors and transcripts on both clients, from the mock worker."""
+"""Vectors and transcripts, from the mock worker."""
 
-import asyncio
 import json
 from array import array
 from pathlib import Path
@@ -13,10 +12,10 @@ from lmwire.responses.embeddings import assemble_vectors
 from lmwire_protocol import Hello, ImagePart, Media, TextPart, Transcribe, encode_embedding, encode_event, events
 from support.process.fake_worker import fake
 from support.process.mock_host import mock
-from support.protocol.both_clients import CLIENTS, SECONDS, MakeWorker, on_both_clients
+from support.protocol.both_clients import MakeWorker, on_one_client
 
 
-@on_both_clients
+@on_one_client
 async def test_texts_become_vectors_in_their_order(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
@@ -26,7 +25,7 @@ async def test_texts_become_vectors_in_their_order(make_worker: MakeWorker) -> N
         assert found.usage.prompt_tokens == 6
 
 
-@on_both_clients
+@on_one_client
 async def test_vectors_are_truncated_and_normalized_on_request(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
@@ -36,7 +35,7 @@ async def test_vectors_are_truncated_and_normalized_on_request(make_worker: Make
         assert [number / cut[0] for number in cut] == pytest.approx([number / raw[0] for number in raw[:3]])
 
 
-@on_both_clients
+@on_one_client
 async def test_images_are_inputs_too(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
@@ -45,14 +44,14 @@ async def test_images_are_inputs_too(make_worker: MakeWorker) -> None:
         assert found.vectors[0] == found.vectors[1]
 
 
-@on_both_clients
+@on_one_client
 async def test_a_text_instead_of_a_list_is_an_error(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         with pytest.raises(TypeError, match="inputs must be a list"):
             await worker.embed("the sea")
 
 
-@on_both_clients
+@on_one_client
 async def test_a_refused_embed_is_raised_and_the_worker_goes_on(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
@@ -62,7 +61,7 @@ async def test_a_refused_embed_is_raised_and_the_worker_goes_on(make_worker: Mak
         assert (await worker.ping()).state == "idle"
 
 
-@on_both_clients
+@on_one_client
 async def test_a_transcript_yields_its_segments_and_then_has_its_result(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
@@ -77,32 +76,13 @@ async def test_a_transcript_yields_its_segments_and_then_has_its_result(make_wor
         assert (result.finish_reason, result.duration_s, result.language) == ("stop", 4, "de")
 
 
-@on_both_clients
+@on_one_client
 async def test_the_text_of_a_recording_is_one_call(make_worker: MakeWorker) -> None:
     async with make_worker(mock()) as worker:
         await worker.load("mock")
         assert await worker.transcribe(b"RIFF").text() == "data"
         assert await worker.transcribe(Path(__file__)).text() == "data"
         assert await worker.transcribe(Media(url="https://example.org/a.mp3")).text() == "https://example.org/a.mp3"
-
-
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_exiting_a_transcript_early_cancels_it(make_worker: MakeWorker, tmp_path: Path) -> None:
-    scenario = tmp_path / "scenario.json"
-    rule = {"match": {"audio": "."}, "reply": {"text": "One. Two.", "then": "wait"}}
-    scenario.write_text(json.dumps({"rules": [rule]}))
-
-    async def leave() -> None:
-        async with make_worker(mock("--scenario", str(scenario))) as worker:
-            await worker.load("mock")
-            async with worker.transcribe(b"RIFF") as transcript:
-                async for segment in transcript:
-                    assert segment.text == "One. "
-                    break
-            while (await worker.stats()).requests.cancelled == 0:
-                pass
-
-    asyncio.run(asyncio.wait_for(leave(), SECONDS))
 
 
 def test_a_vector_is_assembled_from_parts_in_either_encoding() -> None:
@@ -131,7 +111,7 @@ def test_a_broken_vector_or_segment_is_a_violation(event: str) -> None:
     assert session.violation and event in str(session.violation)
 
 
-@on_both_clients
+@on_one_client
 async def test_a_worker_without_these_features_is_not_asked(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
         with pytest.raises(UnsupportedByWorker, match="embed"):

@@ -20,7 +20,7 @@ from lmwire import (
 from lmwire.errors import request_failed
 from lmwire_protocol import CODES, events
 from support.process.fake_worker import fake
-from support.protocol.both_clients import MakeWorker, on_both_clients
+from support.protocol.both_clients import MakeWorker, on_one_client
 
 CASES = {
     "invalid_request": InvalidRequest,
@@ -67,7 +67,7 @@ def test_all_cases_are_public_and_in_the_overview() -> None:
         assert f"── {case.__name__} " in lmwire.errors.__doc__
 
 
-@on_both_clients
+@on_one_client
 async def test_a_request_without_a_model_raises_its_case(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
         with pytest.raises(ModelNotLoaded):

@@ -16,6 +16,7 @@ from lmwire.transport.event_loop_reader import EventLoopReader
 from lmwire_protocol import Ping, events
 from support.process.fake_worker import fake
 from support.process.process_waits import wait_gone, wait_until_still, watch
+from support.process.worker_thread import on_thread
 
 WORDS = 30_000
 """More tokens than a worker buffers for a host that does not read."""
@@ -64,7 +65,7 @@ async def test_output_before_a_death_is_read_even_if_the_loop_was_busy() -> None
 
 @in_a_loop
 async def test_a_token_is_delivered_even_if_nothing_follows() -> None:
-    async with AsyncWorker(fake("PlaysItsPrompt")) as worker:
+    async with AsyncWorker(fake("PlaysItsPrompt"), spawn=on_thread) as worker:
         stream = worker.generate("[]")
         deltas = aiter(stream)
         word = json.dumps([{"event": "token", "id": stream.id, "token": "la", "token_ids": [1]}])
@@ -77,7 +78,7 @@ def test_a_worker_that_outlives_its_loop_leaks_nothing() -> None:
     """Check this with the fixture of conftest.py."""
 
     async def leave() -> AsyncWorker:
-        return await AsyncWorker(fake("Good")).start()
+        return await AsyncWorker(fake("Good"), spawn=on_thread).start()
 
     worker = asyncio.run(leave())
     asyncio.run(worker.close())

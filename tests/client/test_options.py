@@ -48,7 +48,7 @@ from lmwire_protocol import (
     decode_command,
 )
 from support.process.fake_worker import fake
-from support.protocol.both_clients import MakeWorker, on_both_clients
+from support.protocol.both_clients import MakeWorker, on_one_client
 
 TOOL: options.ToolDict = {
     "type": "function",
@@ -168,7 +168,7 @@ def test_plain_data_has_the_fields_of_its_struct(dictionary: Any, struct: type[m
     assert dictionary.__required_keys__ == {name for name, required in fields.items() if required}
 
 
-@on_both_clients
+@on_one_client
 async def test_every_option_reaches_the_worker(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ServesAll")) as worker:
         generated = json.loads(await worker.generate("Once", **PROMPT).text())
@@ -179,7 +179,7 @@ async def test_every_option_reaches_the_worker(make_worker: MakeWorker) -> None:
     assert isinstance(decode_command(answered), Chat)
 
 
-@on_both_clients
+@on_one_client
 async def test_structs_are_accepted_instead_of_plain_data(make_worker: MakeWorker) -> None:
     tool = Tool(function=Function("weather"))
     async with make_worker(fake("ServesAll")) as worker:
@@ -188,7 +188,7 @@ async def test_structs_are_accepted_instead_of_plain_data(make_worker: MakeWorke
     assert command == Chat(messages=[Message("user", "Hi")], tools=[tool], tool_choice=NamedTool("weather"))
 
 
-@on_both_clients
+@on_one_client
 async def test_a_prompt_is_tokenized_or_only_counted(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ServesAll")) as worker:
         assert await worker.tokenize("one two") == ([0, 1], "onetwo")
@@ -196,7 +196,7 @@ async def test_a_prompt_is_tokenized_or_only_counted(make_worker: MakeWorker) ->
         assert await worker.count_tokens("one two three") == 3
 
 
-@on_both_clients
+@on_one_client
 async def test_a_feature_that_the_worker_lacks_is_not_sent(make_worker: MakeWorker) -> None:
     async with make_worker(fake("Good")) as worker:
         with pytest.raises(
@@ -211,7 +211,7 @@ async def test_a_feature_that_the_worker_lacks_is_not_sent(make_worker: MakeWork
         assert await worker.generate("one", n=1, temperature=1).text() == "one"
 
 
-@on_both_clients
+@on_one_client
 async def test_a_worker_that_ignores_reasoning_in_counts_still_counts_the_rest(make_worker: MakeWorker) -> None:
     asked: list[options.MessageDict] = [{"role": "user", "content": "one two"}]
     async with make_worker(fake("ServesWhatItIsTold", "tokenize")) as worker:

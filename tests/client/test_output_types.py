@@ -13,7 +13,7 @@ from lmwire import InvalidAnswer, LmwireError
 from lmwire.output_types import OutputType, split_format
 from lmwire_protocol import JsonObjectFormat, JsonSchemaFormat
 from support.process.fake_worker import fake, result, token
-from support.protocol.both_clients import MakeWorker, on_both_clients
+from support.protocol.both_clients import MakeWorker, on_one_client
 
 ADA = '{"name":"Ada","age":36}'
 
@@ -88,14 +88,14 @@ def to_play(text: str) -> str:
     return json.dumps([{name: value for name, value in event.items() if name != "id"} for event in played])
 
 
-@on_both_clients
+@on_one_client
 async def test_an_answer_is_parsed_as_the_type_of_the_format(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         for type_, value in VALUES:
             assert (await worker.generate(to_play(ADA), format=type_).answer()).parsed == value
 
 
-@on_both_clients
+@on_one_client
 async def test_the_request_has_the_schema_of_the_type(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ServesAll")) as worker:
         sent = msgspec.json.decode(await worker.chat("Hi", format=Person).text())
@@ -104,7 +104,7 @@ async def test_the_request_has_the_schema_of_the_type(make_worker: MakeWorker) -
     assert sent["format"]["schema"]["$defs"]["Person"] == {"title": "Person", **SCHEMA}
 
 
-@on_both_clients
+@on_one_client
 async def test_an_answer_without_a_type_is_not_parsed(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         assert (await worker.generate(to_play(ADA)).answer()).parsed is None
@@ -163,7 +163,7 @@ def test_an_answer_that_the_type_refuses_names_the_field(type_: Any, text: str, 
     assert field in str(error)
 
 
-@on_both_clients
+@on_one_client
 async def test_the_text_of_an_invalid_answer_can_still_be_read(make_worker: MakeWorker) -> None:
     async with make_worker(fake("PlaysItsPrompt")) as worker:
         answer = await worker.generate(to_play("Ada"), format=Person).answer()

@@ -1,6 +1,5 @@
 """The package as Python's own tools show it."""
 
-import doctest
 import pydoc
 import runpy
 import sys
@@ -10,8 +9,6 @@ import pytest
 
 import lmwire
 import lmwire_protocol
-from lmwire import Worker, errors, output_types, worker
-from lmwire.responses import answer, stream
 
 
 def test_all_public_names_are_listed() -> None:
@@ -46,15 +43,6 @@ def test_the_package_runs_as_the_command(monkeypatch: pytest.MonkeyPatch, capsys
         runpy.run_module("lmwire", run_name="__main__")
     assert exit.value.code == 0
     assert capsys.readouterr().out == f"lmwire {lmwire.__version__}\n"
-
-
-def test_the_examples_in_docstrings_do_what_they_show() -> None:
-    modules = [worker, stream, answer, output_types, errors]
-    with Worker() as tiny:
-        tiny.load("builtin:tiny")
-        results = [doctest.testmod(module, extraglobs={"worker": tiny, "lmwire": lmwire}) for module in modules]
-    assert [result.failed for result in results] == [0] * len(modules)
-    assert all(result.attempted for result in results)
 
 
 def test_a_name_that_does_not_exist_is_an_error() -> None:

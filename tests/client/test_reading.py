@@ -13,11 +13,13 @@ import pytest
 
 from lmwire import WorkerExited
 from lmwire.transport import connection, process
+from lmwire.transport.child import Spawn, spawn_process
 from lmwire.transport.connection import Connection, Delivery, ShutdownTimeouts, deliver_all
 from lmwire.transport.process import Process
 from lmwire_protocol import Generate, Ping
 from support.process.fake_worker import fake
 from support.process.process_waits import wait_until_still
+from support.process.worker_thread import on_thread
 from support.protocol.both_clients import SECONDS
 
 
@@ -29,8 +31,8 @@ def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def connected(*command: str) -> Iterator[Connection]:
-    connection = Connection(command, deliver=deliver_all, on_stderr=None)
+def connected(*command: str, spawn: Spawn = on_thread) -> Iterator[Connection]:
+    connection = Connection(command, deliver=deliver_all, on_stderr=None, spawn=spawn)
     try:
         yield connection
     finally:
@@ -74,7 +76,7 @@ def test_a_token_is_delivered_even_if_nothing_follows() -> None:
 
 @pytest.mark.usefixtures("no_time_passes")
 def test_a_token_is_delivered_even_if_the_worker_died() -> None:
-    with connected(*fake("PlaysItsPrompt")) as connection:
+    with connected(*fake("PlaysItsPrompt"), spawn=spawn_process) as connection:
         box, word = begin(connection)
         connection.send(word)
         wait_until_still(connection.pid)

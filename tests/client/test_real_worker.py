@@ -1,19 +1,25 @@
-"""Both clients against the real worker: with the mock engine, a tiny model and the built-in model."""
+"""Both clients against lmwire's own worker: the session around the mock, and real models."""
 
 import asyncio
+import doctest
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import lmwire
 import random_model
-from lmwire import MessageDict, RequestFailed, ToolDict, WorkerExited
-from lmwire_protocol import events
+from lmwire import AsyncWorker, MessageDict, RequestFailed, ToolDict, Worker, WorkerExited
+from lmwire_protocol import Ping, events
+from support.process.mock_host import mock
 from support.process.worker_process import SECONDS
-from support.protocol.both_clients import CLIENTS, UNHURRIED, MakeWorker, on_both_clients
+from support.protocol.both_clients import PROCESS, UNHURRIED, MakeWorker, on_both_clients, on_one_client
 
-MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 SUM: MessageDict = {"role": "user", "content": "What is 17 + 25?"}
 WEATHER: ToolDict = {
     "type": "function",
@@ -32,16 +38,36 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+@pytest.fixture(scope="module")
+def tiny() -> Iterator[Worker]:
+    """Yield a worker with the built-in model."""
+    with Worker() as tiny:
+        tiny.load("builtin:tiny")
+        yield tiny
+
+
 @on_both_clients
 async def test_every_method_is_answered(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK, shutdown_timeouts=UNHURRIED) as worker:
+    """Check all methods on both clients. Other tests check what they do on one, since the code is shared."""
+    seen: list[events.Progress] = []
+    asked: list[MessageDict] = [{"role": "user", "content": "to be or"}]
+    async with make_worker(mock(), shutdown_timeouts=UNHURRIED) as worker:
         assert worker.hello.protocol == 1
-        assert (await worker.load("mock")).model_type == "mock"
-        assert (await worker.info()).path == "mock"
-        assert await worker.chat([{"role": "user", "content": "to be or"}]).text() == "to be or"
+        assert (await worker.load("mock:load_steps=3", on_progress=seen.append)).model_type == "mock"
+        assert {(event.stage, event.unit) for event in seen} == {("read", "steps")}
+        assert (await worker.info()).path == "mock:load_steps=3"
+        assert await worker.chat(asked).text() == "to be or"
+        assert (await worker.chat(asked).answer()).finish_reason == "stop"
+        assert [answer.text for answer in await worker.chat(asked, n=2).answers()] == ["to be or"] * 2
         assert await worker.generate([1, 2, 3], max_tokens=2).text() == "1 2 "
-        assert (await worker.ping()).queued == 0
-        assert (await worker.stats()).requests.done == 4
+        assert await worker.tokenize("to be or") == ([0, 1, 2], "to be or")
+        assert await worker.count_tokens(asked) == 3
+        assert await worker.detokenize([7, 8]) == "7 8 "
+        assert len((await worker.embed(["the sea"])).vectors[0]) == 8
+        assert await worker.transcribe({"path": "The sea."}).text() == "The sea."
+        assert (await worker.speak("sea").wav())[:4] == b"RIFF"
+        assert (await worker.request(Ping())).queued == (await worker.ping()).queued == 0
+        assert (await worker.stats()).requests.done == 12
         assert (await worker.load("mock", context_len=8)).context_len == 8
         assert await worker.generate("a b", cache="pin").text() == "a b"
         assert (await worker.stats()).cache.bytes == len("a b") == await worker.clear_cache()
@@ -50,17 +76,9 @@ async def test_every_method_is_answered(make_worker: MakeWorker) -> None:
         assert worker.lost.returncode == 0
 
 
-@on_both_clients
-async def test_the_progress_of_a_load_is_reported(make_worker: MakeWorker) -> None:
-    seen: list[events.Progress] = []
-    async with make_worker(MOCK) as worker:
-        await worker.load("mock:load_steps=3", on_progress=seen.append)
-    assert {(event.stage, event.unit) for event in seen} == {("read", "steps")}
-
-
-@on_both_clients
+@on_one_client
 async def test_a_refused_field_is_named(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK) as worker:
+    async with make_worker(mock()) as worker:
         with pytest.raises(RequestFailed) as failure:
             await worker.generate("x", top_p=7.0).text()
         assert (failure.value.code, failure.value.field) == ("invalid_request", "top_p")
@@ -69,9 +87,9 @@ async def test_a_refused_field_is_named(make_worker: MakeWorker) -> None:
         assert failure.value.code == "not_loaded"
 
 
-@on_both_clients
+@on_one_client
 async def test_an_endless_stream_is_cancelled_by_exiting_it(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK) as worker:
+    async with make_worker(mock()) as worker:
         await worker.load("mock:step_ms=1")
         async with worker.generate("on and on", max_tokens=1_000_000) as stream:
             async for _ in stream:
@@ -81,19 +99,19 @@ async def test_an_endless_stream_is_cancelled_by_exiting_it(make_worker: MakeWor
         assert (await worker.stats()).requests.cancelled == 1
 
 
-@on_both_clients
+@on_one_client
 async def test_a_host_pid_that_is_above_the_worker_is_accepted(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK, watch_host=True) as worker:
+    async with make_worker(mock(), watch_host=True, **PROCESS) as worker:
         assert (await worker.ping()).queued == 0
 
 
-@on_both_clients
+@on_one_client
 async def test_a_terminated_worker_ends_its_streams_and_is_lost(make_worker: MakeWorker) -> None:
-    async with make_worker(MOCK) as worker:
+    async with make_worker(mock(), **PROCESS) as worker:
         await worker.load("mock:step_ms=1")
         async with worker.generate("on and on", max_tokens=1_000_000) as stream:
             async for _ in stream:
-                subprocess.run(["kill", str(worker.pid)], check=True, timeout=SECONDS)
+                os.kill(worker.pid, signal.SIGTERM)
                 break
             assert (await stream.wait()).finish_reason == "cancelled"
         with pytest.raises(WorkerExited):
@@ -101,10 +119,9 @@ async def test_a_terminated_worker_ends_its_streams_and_is_lost(make_worker: Mak
                 await worker.ping()
 
 
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_interleaved_answers_of_a_model_are_those_it_gives_alone(make_worker: MakeWorker, tiny_model: str) -> None:
+def test_interleaved_answers_of_a_model_are_those_it_gives_alone(tiny_model: str) -> None:
     async def run() -> None:
-        async with make_worker() as worker:
+        async with AsyncWorker() as worker:
             assert (await worker.load(tiny_model)).model_type == "qwen3"
             prompts = ["Who are you?", "Why is the sky blue?", "Sing."]
             alone = [await worker.generate(prompt, max_tokens=12).text() for prompt in prompts]
@@ -115,45 +132,47 @@ def test_interleaved_answers_of_a_model_are_those_it_gives_alone(make_worker: Ma
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_all_of_generation_at_once_on_the_built_in_model(make_worker: MakeWorker) -> None:
-    async def run() -> None:
-        async with make_worker() as worker:
-            await worker.load("builtin:tiny")
-            asked: list[MessageDict] = [{"role": "user", "content": "What is the weather in Paris?"}]
-            thinking = worker.chat([SUM], reasoning="on")
-            direct = worker.chat([SUM], reasoning="off", logprobs=True, top_logprobs=2)
-            chosen = worker.chat([SUM], format={"type": "choice", "choices": ["7", "42"]}, n=2, temperature=1)
-            calling = worker.chat(asked, tools=[WEATHER], tool_choice={"name": "get_weather"})
+def test_all_of_generation_at_once_on_the_built_in_model(tiny: Worker) -> None:
+    asked: list[MessageDict] = [{"role": "user", "content": "What is the weather in Paris?"}]
+    thinking = tiny.chat([SUM], reasoning="on")
+    direct = tiny.chat([SUM], reasoning="off", logprobs=True, top_logprobs=2)
+    chosen = tiny.chat([SUM], format={"type": "choice", "choices": ["7", "42"]}, n=2, temperature=1)
+    calling = tiny.chat(asked, tools=[WEATHER], tool_choice={"name": "get_weather"})
 
-            answer = await thinking.answer()
-            assert ("5 = 12" in answer.reasoning, answer.text.strip()) == (True, "17 + 25 = 42.")
-            assert thinking.result.usage.reasoning_tokens > 0
+    answer = thinking.answer()
+    assert ("5 = 12" in answer.reasoning, answer.text.strip()) == (True, "17 + 25 = 42.")
+    assert thinking.result.usage.reasoning_tokens > 0
 
-            answer = await direct.answer()
-            assert (answer.reasoning, answer.text.strip()) == ("", "17 + 25 = 42.")
-            assert [entry.token_id for entry in answer.logprobs] == answer.token_ids
-            assert {len(entry.top) for entry in answer.logprobs} == {2}
+    answer = direct.answer()
+    assert (answer.reasoning, answer.text.strip()) == ("", "17 + 25 = 42.")
+    assert [entry.token_id for entry in answer.logprobs] == answer.token_ids
+    assert {len(entry.top) for entry in answer.logprobs} == {2}
 
-            assert {answer.text for answer in await chosen.answers()} <= {"7", "42"}
+    assert {answer.text for answer in chosen.answers()} <= {"7", "42"}
 
-            answer = await calling.answer()
-            [call] = answer.tool_calls
-            assert (call.name, call.arguments, answer.finish_reason) == ("get_weather", {"city": "Paris"}, "tool_calls")
-            turns = [*asked, answer.message, call.result("sunny")]
-            assert "sunny" in await worker.chat(turns, tools=[WEATHER]).text()
+    answer = calling.answer()
+    [call] = answer.tool_calls
+    assert (call.name, call.arguments, answer.finish_reason) == ("get_weather", {"city": "Paris"}, "tool_calls")
+    turns = [*asked, answer.message, call.result("sunny")]
+    assert "sunny" in tiny.chat(turns, tools=[WEATHER]).text()
 
-            ids, text = await worker.tokenize([SUM])
-            assert "What is 17 + 25?" in text
-            assert await worker.count_tokens([SUM]) == len(ids) == chosen.result.usage.prompt_tokens
-            assert await worker.detokenize(ids) == text
-            bare = await worker.tokenize("Hi", add_special_tokens=False)
-            assert (bare.text, await worker.detokenize(bare.ids)) == ("Hi", "Hi")
-            ids, text = await worker.tokenize([SUM], reasoning="on")
-            assert (text.endswith("<think>\n"), len(ids)) == (True, thinking.result.usage.prompt_tokens)
-            assert await worker.count_tokens([SUM], reasoning="off") == direct.result.usage.prompt_tokens
+    ids, text = tiny.tokenize([SUM])
+    assert "What is 17 + 25?" in text
+    assert tiny.count_tokens([SUM]) == len(ids) == chosen.result.usage.prompt_tokens
+    assert tiny.detokenize(ids) == text
+    bare = tiny.tokenize("Hi", add_special_tokens=False)
+    assert (bare.text, tiny.detokenize(bare.ids)) == ("Hi", "Hi")
+    ids, text = tiny.tokenize([SUM], reasoning="on")
+    assert (text.endswith("<think>\n"), len(ids)) == (True, thinking.result.usage.prompt_tokens)
+    assert tiny.count_tokens([SUM], reasoning="off") == direct.result.usage.prompt_tokens
 
-    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+def test_the_examples_in_docstrings_do_what_they_show(tiny: Worker) -> None:
+    names = ["worker", "responses.stream", "responses.answer", "output_types", "errors"]
+    modules = [import_module(f"lmwire.{name}") for name in names]
+    results = [doctest.testmod(module, extraglobs={"worker": tiny, "lmwire": lmwire}) for module in modules]
+    assert [result.failed for result in results] == [0] * len(modules)
+    assert all(result.attempted for result in results)
 
 
 def test_the_example_answers(tiny_model: str) -> None:

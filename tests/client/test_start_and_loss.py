@@ -1,6 +1,5 @@
 """Starting, losing and ending a worker, with both clients."""
 
-import asyncio
 import os
 import select
 import signal
@@ -20,7 +19,8 @@ from lmwire import (
 )
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
-from support.protocol.both_clients import CLIENTS, UNHURRIED, MakeWorker, on_both_clients
+from support.process.worker_thread import on_thread
+from support.protocol.both_clients import PROCESS, UNHURRIED, MakeWorker, on_both_clients, on_one_client
 
 
 @on_both_clients
@@ -42,16 +42,16 @@ async def test_the_host_is_watched_only_when_asked_for_or_by_default_command(mak
         assert worker.hello.worker == f"fake {os.getpid()}"
 
 
-@on_both_clients
+@on_one_client
 async def test_a_banner_and_a_reply_byte_by_byte_are_awaited(make_worker: MakeWorker) -> None:
     async with make_worker(fake("StartsSlowly")) as worker:
         assert worker.hello.worker == "slow"
 
 
-@on_both_clients
+@on_one_client
 async def test_a_command_that_does_not_exist_cannot_start(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match="cannot run '/nonexistent'"):
-        await make_worker(["/nonexistent"]).start()
+        await make_worker(["/nonexistent"], **PROCESS).start()
 
 
 @on_both_clients
@@ -65,13 +65,13 @@ async def test_a_crash_before_hello_is_reported_with_code_and_stderr(make_worker
 @on_both_clients
 async def test_a_worker_that_never_answers_hello_is_killed(make_worker: MakeWorker) -> None:
     for name in ("NeverAnswersHello", "EchoesItsInput"):
-        worker = make_worker(fake(name), start_timeout=0.3)
-        with pytest.raises(StartFailed, match=r"`hello` took longer than 0\.3 s"):
+        worker = make_worker(fake(name), start_timeout=0.01)
+        with pytest.raises(StartFailed, match=r"`hello` took longer than 0\.01 s"):
             await worker.start()
         assert worker.lost.signal is signal.SIGKILL
 
 
-@on_both_clients
+@on_one_client
 async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match="unsupported_protocol: protocol 7") as failure:
         await make_worker(fake("RefusesTheProtocol")).start()
@@ -81,7 +81,7 @@ async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
 
 @on_both_clients
 async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeWorker) -> None:
-    async with make_worker(fake("ExitsMidStream")) as worker:
+    async with make_worker(fake("ExitsMidStream"), **PROCESS) as worker:
         deltas = []
         with pytest.raises(WorkerExited) as failure:
             async for delta in worker.generate("x"):
@@ -94,9 +94,9 @@ async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeW
         )
 
 
-@on_both_clients
+@on_one_client
 async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWorker) -> None:
-    async with make_worker(fake("KilledMidStream")) as worker:
+    async with make_worker(fake("KilledMidStream"), **PROCESS) as worker:
         with pytest.raises(WorkerExited, match="was ended by SIGKILL"):
             await worker.generate("x").text()
         with pytest.raises(WorkerExited, match="SIGKILL"):
@@ -104,7 +104,7 @@ async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWork
         assert isinstance(worker.lost, WorkerExited)
 
 
-@on_both_clients
+@on_one_client
 async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> None:
     async with make_worker(fake("WritesGarbage")) as worker:
         deltas = []
@@ -114,10 +114,10 @@ async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> N
         assert deltas == ["good"]
 
 
-@on_both_clients
+@on_one_client
 async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(make_worker: MakeWorker) -> None:
     lines: list[str] = []
-    async with make_worker(fake("FloodsStderr"), on_stderr=lines.append) as worker:
+    async with make_worker(fake("FloodsStderr"), on_stderr=lines.append, **PROCESS) as worker:
         assert await worker.generate("still here").text() == "stillhere"
     assert len(lines) == 20_000
     assert worker.stderr_tail == lines[-64:]
@@ -128,23 +128,26 @@ def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unre
     def fail(line: str) -> None:
         raise ValueError(line)
 
-    with Worker(fake("FloodsStderr"), on_stderr=fail) as worker, pytest.raises(WorkerExited, match="SIGKILL"):
+    with (
+        Worker(fake("FloodsStderr"), on_stderr=fail, spawn=on_thread) as worker,
+        pytest.raises(WorkerExited, match="SIGKILL"),
+    ):
         worker.generate("x").text()
 
 
-@on_both_clients
+@on_one_client
 async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lmwire.transport.process._EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
-        async with make_worker(fake("ClosesItsStdout")) as worker:
+        async with make_worker(fake("ClosesItsStdout"), **PROCESS) as worker:
             with pytest.raises(WorkerLost):
                 await worker.generate("x").text()
 
 
-@on_both_clients
+@on_one_client
 async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: MakeWorker) -> None:
     async with make_worker(
-        fake("StopsReading"), shutdown_timeouts=ShutdownTimeouts(quit=0.1, eof=0.1, term=SECONDS)
+        fake("StopsReading"), shutdown_timeouts=ShutdownTimeouts(quit=0.1, eof=0.1, term=SECONDS), **PROCESS
     ) as worker:
         with pytest.raises(RequestTimeout):
             await worker.generate("x" * 2**20, timeout=0.05).text()
@@ -155,45 +158,30 @@ async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: 
     ("name", "returncode"),
     [("Good", 0), ("IgnoresQuit", 0), ("IgnoresEndOfInput", -signal.SIGTERM), ("IgnoresSigterm", -signal.SIGKILL)],
 )
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_each_step_of_the_shutdown_ends_a_worker_that_ignores_the_one_before(
-    make_worker: MakeWorker, name: str, returncode: int
-) -> None:
-    async def run() -> None:
-        # The step that ends this worker has all the time that it needs.
-        steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
-        timeouts = ShutdownTimeouts(*(SECONDS if step == name else 0.1 for step in steps))
-        async with make_worker(fake(name), shutdown_timeouts=timeouts) as worker:
-            pass
-        assert worker.lost.returncode == returncode
-        await worker.close()
-
-    asyncio.run(asyncio.wait_for(run(), SECONDS))
+def test_each_step_of_the_shutdown_ends_a_worker_that_ignores_the_one_before(name: str, returncode: int) -> None:
+    # The step that ends this worker has all the time that it needs.
+    steps = ["Good", "IgnoresQuit", "IgnoresEndOfInput"]
+    timeouts = ShutdownTimeouts(*(SECONDS if step == name else 0.1 for step in steps))
+    with Worker(fake(name), shutdown_timeouts=timeouts) as worker:
+        pass
+    assert isinstance(worker.lost, WorkerExited)
+    assert worker.lost.returncode == returncode
+    worker.close()
 
 
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_a_child_of_the_worker_dies_with_it(make_worker: MakeWorker, tmp_path: Path) -> None:
+def test_a_child_of_the_worker_dies_with_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-
-    async def run() -> None:
-        worker = await make_worker(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
-        with open(tmp_path / "fifo", "rb") as held:
-            await worker.close()
-            assert select.select([held], [], [], SECONDS)[0], "the child still has it open"
-            assert held.read() == b""
-
-    asyncio.run(asyncio.wait_for(run(), SECONDS))
+    worker = Worker(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
+    with open(tmp_path / "fifo", "rb") as held:
+        worker.close()
+        assert select.select([held], [], [], SECONDS)[0], "the child still has it open"
+        assert held.read() == b""
 
 
-@pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
-def test_a_daemon_that_holds_the_pipes_open_delays_nothing(make_worker: MakeWorker, tmp_path: Path) -> None:
+def test_a_daemon_that_holds_the_pipes_open_delays_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-
-    async def run() -> None:
-        command = fake("LeavesADaemon", str(tmp_path / "fifo"))
-        async with make_worker(command, shutdown_timeouts=UNHURRIED) as worker:
-            pass
-        assert worker.lost.returncode == 0
-        os.kill(int(worker.hello.worker), signal.SIGKILL)
-
-    asyncio.run(asyncio.wait_for(run(), SECONDS))
+    with Worker(fake("LeavesADaemon", str(tmp_path / "fifo")), shutdown_timeouts=UNHURRIED) as worker:
+        pass
+    assert isinstance(worker.lost, WorkerExited)
+    assert worker.lost.returncode == 0
+    os.kill(int(worker.hello.worker), signal.SIGKILL)

@@ -18,6 +18,7 @@ from lmwire import (
 )
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
+from support.process.worker_thread import on_thread
 
 
 def opens_after_two() -> CircuitBreaker:
@@ -81,7 +82,7 @@ def test_a_long_life_resets_the_backoff() -> None:
 
 def test_a_supervisor_starts_sets_up_and_keeps_one_worker() -> None:
     set_up: list[Worker] = []
-    with Supervisor(set_up.append, make=partial(Worker, fake("Good"))) as supervisor:
+    with Supervisor(set_up.append, make=partial(Worker, fake("Good"), spawn=on_thread)) as supervisor:
         worker = supervisor.worker()
         assert supervisor.worker() is worker
         assert worker.generate("one two").text() == "onetwo"
@@ -91,7 +92,7 @@ def test_a_supervisor_starts_sets_up_and_keeps_one_worker() -> None:
 
 def test_a_dead_worker_is_replaced_on_demand_and_its_requests_are_not_repeated() -> None:
     set_up: list[Worker] = []
-    with Supervisor(set_up.append, make=partial(Worker, fake("KilledMidStream"))) as supervisor:
+    with Supervisor(set_up.append, make=partial(Worker, fake("KilledMidStream"), spawn=on_thread)) as supervisor:
         with pytest.raises(WorkerExited):
             supervisor.worker().generate("x").text()
         assert len(set_up) == 1
@@ -101,7 +102,9 @@ def test_a_dead_worker_is_replaced_on_demand_and_its_requests_are_not_repeated()
 
 def test_a_worker_that_cannot_start_opens_the_breaker() -> None:
     supervisor = Supervisor(
-        lambda worker: None, make=partial(Worker, fake("CrashesBeforeHello")), circuit_breaker=opens_after_two()
+        lambda worker: None,
+        make=partial(Worker, fake("CrashesBeforeHello"), spawn=on_thread),
+        circuit_breaker=opens_after_two(),
     )
     for _ in range(2):
         with pytest.raises(StartFailed):
@@ -118,7 +121,7 @@ def test_a_setup_that_fails_ends_the_worker_and_is_raised() -> None:
         made.append(worker)
         raise LookupError("no such model")
 
-    supervisor = Supervisor(setup, make=partial(Worker, fake("Good")))
+    supervisor = Supervisor(setup, make=partial(Worker, fake("Good"), spawn=on_thread))
     with pytest.raises(LookupError):
         supervisor.worker()
     assert isinstance(made[0].lost, WorkerExited)
@@ -131,7 +134,7 @@ def test_the_asyncio_supervisor_does_the_same() -> None:
         set_up.append(worker)
 
     async def run() -> None:
-        make: Callable[[], AsyncWorker] = partial(AsyncWorker, fake("KilledMidStream"))
+        make: Callable[[], AsyncWorker] = partial(AsyncWorker, fake("KilledMidStream"), spawn=on_thread)
         async with AsyncSupervisor(setup, make=make, circuit_breaker=opens_after_two()) as supervisor:
             workers = await asyncio.gather(*(supervisor.worker() for _ in range(5)))
             assert set_up == [workers[0]]

@@ -9,7 +9,8 @@ from lmwire_worker.engine.interface import PrefillProgress, TokenDelta
 from lmwire_worker.mock import MockModelLoader, MockRunner
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
-from support.process.mock_host import LOAD, mock, run_worker
+from support.process.mock_host import LOAD, mock
+from support.process.worker_thread import run_on_thread
 
 
 def opened(*rules: Rule, path: str = "mock", **fields: Any) -> MockRunner:
@@ -130,6 +131,6 @@ def test_a_load_option_that_needs_weights_is_refused_unless_a_rule_matches_it(fi
 
 def test_a_process_reports_its_cache() -> None:
     asked = [{"id": id, "cmd": "generate", "prompt": "a b c"} for id in "123"]
-    output = run_worker(mock(), LOAD, *asked[:2], {"id": "c", "cmd": "cache", "action": "clear"}, asked[2])
+    output = run_on_thread(mock(), LOAD, *asked[:2], {"id": "c", "cmd": "cache", "action": "clear"}, asked[2])
     assert [output.terminals(id)[0]["usage"]["cached_tokens"] for id in "123"] == [0, 2, 0]
     assert output.terminals("c")[0]["freed_bytes"] == len("a b c")

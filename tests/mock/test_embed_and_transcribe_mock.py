@@ -10,8 +10,9 @@ import pytest
 
 from lmwire_worker.mock.replies import Failure, Reply, Stage
 from lmwire_worker.mock.scenario import Match, Rule, read_rules
-from support.process.mock_host import LOAD, WorkerOutput, mock, run_worker
+from support.process.mock_host import LOAD, WorkerOutput, mock
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import run_on_thread, start_on_thread
 
 Json = dict[str, Any]
 
@@ -35,7 +36,7 @@ def scenario(folder: Path, *rules: Json) -> list[str]:
 
 
 def test_the_same_text_has_the_same_vector_and_another_text_another() -> None:
-    output = run_worker(mock(), LOAD, embed("a", "the sea", "the hill"), embed("b", "the hill"))
+    output = run_on_thread(mock(), LOAD, embed("a", "the sea", "the hill"), embed("b", "the hill"))
     sea, hill = vectors(output, "a")
     assert vectors(output, "b") == [hill] != [sea]
     assert output.terminals("a")[0] | {"usage": None} == {
@@ -50,7 +51,7 @@ def test_the_same_text_has_the_same_vector_and_another_text_another() -> None:
 
 def test_a_truncated_vector_has_length_1_unless_normalize_is_false() -> None:
     whole = embed("whole", "the sea", normalize=False)
-    output = run_worker(
+    output = run_on_thread(
         mock(), LOAD, whole, embed("cut", "the sea", dimensions=3), embed("binary", "the sea", encoding="base64")
     )
     (raw,), (cut,), (binary,) = (vectors(output, id) for id in ("whole", "cut", "binary"))
@@ -61,19 +62,19 @@ def test_a_truncated_vector_has_length_1_unless_normalize_is_false() -> None:
 
 
 def test_more_dimensions_than_there_are_are_refused() -> None:
-    (refused,) = run_worker(mock(), LOAD, embed("a", "the sea", dimensions=9)).terminals("a")
+    (refused,) = run_on_thread(mock(), LOAD, embed("a", "the sea", dimensions=9)).terminals("a")
     assert (refused["code"], refused["field"]) == ("invalid_request", "dimensions")
 
 
 def test_an_images_vector_is_that_of_its_file_name() -> None:
     image = {"type": "image", "media": {"path": "the sea"}}
-    output = run_worker(mock(), LOAD, embed("a", image, {"type": "text", "text": "the sea"}))
+    output = run_on_thread(mock(), LOAD, embed("a", image, {"type": "text", "text": "the sea"}))
     first, second = vectors(output, "a")
     assert first == second
 
 
 def test_a_recordings_transcript_is_its_file_name_with_one_word_a_second() -> None:
-    output = run_worker(mock(), LOAD, transcribe("t", "The sea. The hill", words=True, language="de"))
+    output = run_on_thread(mock(), LOAD, transcribe("t", "The sea. The hill", words=True, language="de"))
     segments = [event for event in output.of("t") if event["event"] == "segment"]
     assert [(part["index"], part["start_s"], part["end_s"], part["text"]) for part in segments] == [
         (0, 0, 2, "The sea. "),
@@ -93,7 +94,7 @@ def test_a_rule_can_fail_or_give_vectors_and_words_of_its_own(tmp_path: Path) ->
         {"match": {"audio": "bad"}, "reply": {"text": "Well. No", "error": {"code": "engine_error"}}},
         {"match": {"cmd": "transcribe", "has": ["prompt"]}, "reply": {"text": "Ada."}},
     ]
-    output = run_worker(
+    output = run_on_thread(
         scenario(tmp_path, *rules),
         LOAD,
         embed("e", "good", "bad"),
@@ -111,7 +112,7 @@ def test_a_rule_can_fail_or_give_vectors_and_words_of_its_own(tmp_path: Path) ->
 
 def test_a_cancelled_transcription_has_the_segments_so_far(tmp_path: Path) -> None:
     rule = {"match": {"audio": "."}, "reply": {"text": "One. Two.", "then": "wait"}}
-    with WorkerProcess(command=scenario(tmp_path, rule)) as worker:
+    with WorkerProcess(start=start_on_thread, command=scenario(tmp_path, rule)) as worker:
         worker.call(LOAD)
         worker.send(transcribe("t", "a.wav"))
         worker.wait_for(lambda event: event.get("text") == "Two.")
@@ -122,7 +123,7 @@ def test_a_cancelled_transcription_has_the_segments_so_far(tmp_path: Path) -> No
 
 def test_an_embed_that_waits_is_cancelled_with_an_error(tmp_path: Path) -> None:
     rule = {"match": {"input": "."}, "reply": {"then": "wait"}}
-    with WorkerProcess(command=scenario(tmp_path, rule)) as worker:
+    with WorkerProcess(start=start_on_thread, command=scenario(tmp_path, rule)) as worker:
         worker.call(LOAD)
         worker.send(embed("e", "a", "b"))
         worker.wait_for(lambda event: event["event"] == "embedding")

@@ -17,17 +17,19 @@ from lmwire_worker.mock.faults.process import PROCESS_FAULTS
 from lmwire_worker.mock.faults.replies import RULES
 from support.process.mock_host import CONVERSATION, GENERATE, HELLO, LOAD, WorkerOutput, faulty, mock, run_worker
 from support.process.worker_process import SECONDS, WorkerProcess
+from support.process.worker_thread import MockOnThread, run_on_thread
 
 DEATHS = [("", -signal.SIGKILL), ("signal=ABRT", -signal.SIGABRT), ("exit=0", 0), ("exit=70", 70)]
 SHORT = {**GENERATE, "prompt": "a b"}
 
 
 def converse(*faults: str) -> WorkerOutput:
+    """Return what a process writes: its faults end it, or change it as a whole."""
     return run_worker(faulty(*faults), *CONVERSATION)
 
 
-def with_parameters(fault: str, *parameters: str) -> str:
-    return ":".join(filter(None, [fault, ",".join(filter(None, parameters))]))
+def converse_on_thread(*faults: str) -> WorkerOutput:
+    return run_on_thread(faulty(*faults), *CONVERSATION)
 
 
 def interactive(*faults: str) -> WorkerProcess:
@@ -58,21 +60,21 @@ def test_parameters_are_read() -> None:
 
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_the_worker_dies_at_its_start(death: str, returncode: int) -> None:
-    output = converse(with_parameters("crash-start", death))
+    output = converse(f"crash-start:{death}" if death else "crash-start")
     assert (output.stdout, output.returncode) == (b"", returncode)
     assert b"dies on purpose" in output.stderr
 
 
 @pytest.mark.parametrize("size", [100, 70_000])
 def test_a_banner_comes_before_its_first_event(size: int) -> None:
-    output = converse(f"garbage-before-hello:bytes={size}")
+    output = converse_on_thread(f"garbage-before-hello:bytes={size}")
     banner, event = output.stdout[:size], output.stdout[size:]
     assert banner.startswith(b"Last login") and banner.endswith(b"\n")
     assert event.startswith(b'{"event":"done","id":"h"')
 
 
 def test_it_never_answers_hello() -> None:
-    output = converse("no-hello")
+    output = converse_on_thread("no-hello")
     assert output.of("h") == []
     assert output.text() == "a b c d e"
 
@@ -86,7 +88,7 @@ def test_it_speaks_a_newer_version_alone() -> None:
 
 
 def test_it_answers_hello_with_a_version_that_nobody_asked_for() -> None:
-    [done] = converse("wrong-version").of("h")
+    [done] = converse_on_thread("wrong-version").of("h")
     assert (done["event"], done["protocol"]) == ("done", 2)
 
 
@@ -94,7 +96,7 @@ def test_it_answers_hello_with_a_version_that_nobody_asked_for() -> None:
 
 
 def test_it_loads_slowly_with_progress_and_can_be_cancelled() -> None:
-    with interactive("slow-load:seconds=600") as worker:
+    with MockOnThread("--fault", "slow-load:seconds=600") as worker:
         worker.send(LOAD)
         worker.wait_for(lambda event: event["event"] == "progress" and event["total"] == 10)
         worker.call({"id": "c", "cmd": "cancel", "target": "l"})
@@ -102,12 +104,12 @@ def test_it_loads_slowly_with_progress_and_can_be_cancelled() -> None:
 
 
 def test_a_slow_load_ends() -> None:
-    assert converse("slow-load:seconds=1").text() == "a b c d e"
+    assert converse_on_thread("slow-load:seconds=1").text() == "a b c d e"
 
 
 @pytest.mark.parametrize("code", ["bad_model", "out_of_memory"])
 def test_the_worker_fails_to_load(code: str) -> None:
-    output = converse(f"failed-load:code={code}")
+    output = converse_on_thread(f"failed-load:code={code}")
     assert output.terminals("l")[0]["code"] == code
     assert output.terminals("g")[0]["code"] == "not_loaded"
 
@@ -115,18 +117,16 @@ def test_the_worker_fails_to_load(code: str) -> None:
 # Dying.
 
 
-@pytest.mark.parametrize(("death", "returncode"), DEATHS)
-def test_it_dies_within_a_line(death: str, returncode: int) -> None:
-    output = converse(with_parameters("crash-mid-line", "after=2", death))
-    assert (output.text(), output.terminals("g"), output.returncode) == ("a ", [], returncode)
+def test_it_dies_within_a_line() -> None:
+    output = converse("crash-mid-line:after=2,exit=70")
+    assert (output.text(), output.terminals("g"), output.returncode) == ("a ", [], 70)
     assert output.lines[-1].startswith(b'{"event":"token","id":"g"')
     assert not output.stdout.endswith(b"\n")
 
 
-@pytest.mark.parametrize(("death", "returncode"), DEATHS)
-def test_it_dies_within_an_answer(death: str, returncode: int) -> None:
-    output = converse(with_parameters("crash-mid-stream", death))
-    assert (output.text(), output.terminals("g"), output.returncode) == ("a b c ", [], returncode)
+def test_it_dies_within_an_answer() -> None:
+    output = converse("crash-mid-stream")
+    assert (output.text(), output.terminals("g"), output.returncode) == ("a b c ", [], -signal.SIGKILL)
 
 
 @pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
@@ -135,12 +135,11 @@ def test_it_dies_before_the_terminal_of_an_answer_that_is_too_short(fault: str) 
     assert (output.text(), output.terminals("g"), output.returncode) == ("a b", [], -signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("death", "returncode"), DEATHS)
-def test_it_dies_after_the_terminal_of_an_answer(death: str, returncode: int) -> None:
-    with interactive(with_parameters("crash-after-terminal", death)) as worker:
+def test_it_dies_after_the_terminal_of_an_answer() -> None:
+    with interactive("crash-after-terminal") as worker:
         worker.load("mock")
         worker.send(GENERATE)
-        assert worker.wait_end() == returncode
+        assert worker.wait_end() == -signal.SIGKILL
         worker.check_terminals(["load", "g"])
 
 
@@ -148,20 +147,20 @@ def test_it_dies_after_the_terminal_of_an_answer(death: str, returncode: int) ->
 
 
 def test_text_stands_between_two_events() -> None:
-    output = converse("garbage-between-events")
+    output = converse_on_thread("garbage-between-events")
     [at] = [number for number, line in enumerate(output.lines) if not line.startswith(b"{")]
     assert json.loads(output.lines[at - 1])["token"] == "a "
     assert json.loads(output.lines[at + 1])["token"] == "b "
 
 
 def test_text_without_a_newline_stands_before_an_event() -> None:
-    [glued] = [line for line in converse("garbage-half-line").lines if not line.startswith(b"{")]
+    [glued] = [line for line in converse_on_thread("garbage-half-line").lines if not line.startswith(b"{")]
     assert json.loads(glued[glued.index(b"{") :])["token"] == "a "
 
 
 @pytest.mark.parametrize("size", [10_000, CLIENT_LINE_BYTES, CLIENT_LINE_BYTES + 1])
 def test_the_long_line_fault_writes_a_line_of_the_given_length(size: int) -> None:
-    output = converse(f"long-line:bytes={size}")
+    output = converse_on_thread(f"long-line:bytes={size}")
     assert max(map(len, output.lines)) == size
     assert output.text() == "a b c d e"
 
@@ -170,9 +169,9 @@ def test_the_long_line_fault_writes_a_line_of_the_given_length(size: int) -> Non
 
 
 def test_it_answers_with_a_burst_of_tokens() -> None:
-    output = converse("burst")
-    assert output.text() == "x " * 100_000
-    assert output.terminals("g")[0]["usage"]["completion_tokens"] == 100_000
+    output = converse_on_thread("burst:tokens=5000")
+    assert output.text() == "x " * 5000
+    assert output.terminals("g")[0]["usage"]["completion_tokens"] == 5000
 
 
 def test_it_stalls_while_ping_is_answered_and_ends_on_sigterm() -> None:
@@ -197,36 +196,32 @@ def test_it_floods_stderr_before_every_terminal() -> None:
 # Not ending.
 
 
-@pytest.mark.parametrize("fault", ["ignore-quit", "ignore-eof", "ignore-sigterm"])
-def test_it_ignores_quit_and_serves_on(fault: str) -> None:
-    with interactive(fault) as worker:
-        worker.send({"id": "q", "cmd": "quit"}, {"id": "q2", "cmd": "quit", "drain": True})
-        worker.load("mock")
-        assert worker.of("q") == worker.of("q2") == []
-
-
-def test_a_worker_that_ignores_quit_ends_with_its_input() -> None:
-    output = run_worker(faulty("ignore-quit"), LOAD, {"id": "q", "cmd": "quit"}, GENERATE)
+def test_a_worker_that_ignores_quit_serves_on_and_ends_with_its_input() -> None:
+    quits = [{"id": "q", "cmd": "quit"}, {"id": "q", "cmd": "quit", "drain": True}]
+    output = run_on_thread(faulty("ignore-quit"), LOAD, *quits, GENERATE)
     assert (output.text(), output.terminals("q"), output.returncode) == ("a b c d e", [], 0)
 
 
 def test_a_worker_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
     with interactive("ignore-eof") as worker:
         worker.load("mock")
-        worker.send(SHORT)
+        worker.send({"id": "q", "cmd": "quit"}, SHORT)
         worker.close_stdin()
         worker.terminal("g")
+        assert worker.of("q") == []
         still_there(worker)
         worker.signal(signal.SIGTERM)
         assert worker.wait_end() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_worker_that_ignores_signals_ends_only_on_sigkill(number: signal.Signals) -> None:
+def test_a_worker_that_ignores_signals_ends_only_on_sigkill() -> None:
     with interactive("ignore-sigterm") as worker:
+        worker.send({"id": "q", "cmd": "quit"})
         worker.load("mock")
-        worker.signal(number)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            worker.signal(number)
         worker.call(HELLO)
+        assert worker.of("q") == []
         worker.close_stdin()
         still_there(worker)
         worker.signal(signal.SIGKILL)
@@ -259,32 +254,32 @@ def test_a_grandchild_holds_its_pipes_open_after_it() -> None:
 
 
 def test_the_terminal_comes_twice() -> None:
-    output = converse("duplicate-terminal")
+    output = converse_on_thread("duplicate-terminal")
     first, second = output.terminals("g")
     assert first == second
     assert len(output.terminals("l")) == 1
 
 
 def test_a_token_comes_after_the_terminal() -> None:
-    assert [event["event"] for event in converse("event-after-terminal").of("g")][-2:] == ["done", "token"]
+    assert [event["event"] for event in converse_on_thread("event-after-terminal").of("g")][-2:] == ["done", "token"]
 
 
 def test_events_come_for_an_id_that_nobody_sent() -> None:
-    output = converse("unknown-id")
+    output = converse_on_thread("unknown-id")
     strange = [event for event in output.events if event["id"] not in ("h", "l", "g")]
     assert [event["event"] for event in strange] == ["token", "done"]
     assert output.text() == "a b c d e"
 
 
 def test_events_of_an_unknown_kind_come() -> None:
-    output = converse("unknown-event")
+    output = converse_on_thread("unknown-event")
     strange = [event for event in output.events if event["event"] == "weather"]
     assert [event.get("id") for event in strange] == ["g", None]
     assert output.text() == "a b c d e"
 
 
 def test_every_event_and_the_objects_in_it_have_unknown_fields() -> None:
-    output = converse("unknown-fields")
+    output = converse_on_thread("unknown-fields")
     assert all("moon_phase" in event for event in output.events)
     assert all("moon_phase" in output.terminals("g")[0][name] for name in ("usage", "timings"))
     assert "moon_phase" in output.terminals("h")[0]["limits"]
@@ -294,7 +289,7 @@ def test_every_event_and_the_objects_in_it_have_unknown_fields() -> None:
 def test_values_come_that_are_in_no_list() -> None:
     thinking = {"id": "t", "cmd": "chat", "messages": [{"role": "user", "content": "a"}], "reasoning": "on", "n": 2}
     others = [thinking, {"id": "p", "cmd": "ping"}, {**LOAD, "id": "x", "path": "x"}]
-    output = run_worker(faulty("unknown-values"), *CONVERSATION, *others)
+    output = run_on_thread(faulty("unknown-values"), *CONVERSATION, *others)
     seen: dict[str, set[Any]] = {}
     for event in output.events:
         for name in ("finish_reason", "code", "stage", "unit", "state", "channel"):

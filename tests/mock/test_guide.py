@@ -13,9 +13,10 @@ from lmwire_worker.mock.catalogue import FAULTS
 from lmwire_worker.mock.replies import Call, Reply
 from lmwire_worker.mock.scenario import Match, Rule
 from support.process.lmwire_command import LMWIRE, REPOSITORY
-from support.process.mock_host import LOAD, mock, run_worker
+from support.process.mock_host import LOAD, mock
 from support.process.programs import program
 from support.process.worker_process import SECONDS
+from support.process.worker_thread import run_on_thread
 
 GUIDE = (REPOSITORY / "worker" / "MOCK.md").read_text()
 FILES = dict(re.findall(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL))
@@ -43,7 +44,7 @@ def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> 
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "1", "content": "30 degrees"},
     ]
-    output = run_worker(
+    output = run_on_thread(
         mock("--scenario", str(path)),
         LOAD,
         {"id": "a", "cmd": "chat", "messages": [asked], "tools": [tool]},
@@ -57,7 +58,7 @@ def test_the_tool_is_called_and_then_the_answer_has_its_form(tmp_path: Path) -> 
 def test_the_example_scenario_embeds_and_transcribes(tmp_path: Path) -> None:
     path = tmp_path / "notes.json"
     path.write_text(FILES["notes.json"])
-    output = run_worker(
+    output = run_on_thread(
         mock("--scenario", str(path)),
         LOAD,
         {"id": "near", "cmd": "embed", "input": ["the ocean"], "encoding": "float"},

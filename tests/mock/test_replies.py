@@ -4,7 +4,9 @@ import sys
 
 import pytest
 
+from lmwire_worker.mock.plan import plan
 from support.process.mock_host import GENERATE, HELLO, LOAD, mock, run_worker
+from support.process.worker_thread import run_on_thread
 
 GUARD = """
 import sys
@@ -42,50 +44,50 @@ def test_the_mock_imports_modules_of_options_only_for_these_options() -> None:
 
 
 def test_a_prompt_is_echoed_word_by_word() -> None:
-    output = run_worker(mock(), LOAD, GENERATE, CHAT)
+    output = run_on_thread(mock(), LOAD, GENERATE, CHAT)
     assert [event["token"] for event in output.of("g") if event["event"] == "token"] == ["a ", "b ", "c ", "d ", "e"]
     assert output.text("c") == "to be or"
     assert output.terminals("g")[0]["finish_reason"] == "stop"
 
 
 def test_an_echo_goes_on_up_to_max_tokens() -> None:
-    output = run_worker(mock(), LOAD, {**GENERATE, "prompt": "a b ", "max_tokens": 5})
+    output = run_on_thread(mock(), LOAD, {**GENERATE, "prompt": "a b ", "max_tokens": 5})
     assert output.text() == "a b a b a "
     assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_the_answer_can_be_the_same_for_every_request() -> None:
-    output = run_worker(mock("--text", "Hello, world!"), LOAD, GENERATE, CHAT)
+    output = run_on_thread(mock("--text", "Hello, world!"), LOAD, GENERATE, CHAT)
     assert output.text("g") == output.text("c") == "Hello, world!"
     assert output.terminals("g")[0]["usage"] == {"prompt_tokens": 5, "cached_tokens": 0, "completion_tokens": 2}
 
 
 def test_max_tokens_cuts_a_given_answer() -> None:
-    output = run_worker(mock("--text", "one two three"), LOAD, {**GENERATE, "max_tokens": 2})
+    output = run_on_thread(mock("--text", "one two three"), LOAD, {**GENERATE, "max_tokens": 2})
     assert output.text() == "one two "
     assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_tokens_take_the_time_that_they_are_given() -> None:
-    output = run_worker(mock("--token-ms", "20"), LOAD, GENERATE)
+    output = run_on_thread(mock("--token-ms", "20"), LOAD, GENERATE)
     assert output.text() == "a b c d e"
     assert output.terminals("g")[0]["timings"]["total_ms"] >= 5 * 20
 
 
 @pytest.mark.parametrize("stop", ["c", "c d", "b c d "])
 def test_a_stop_string_ends_an_answer_and_is_never_shown(stop: str) -> None:
-    output = run_worker(mock(), LOAD, {**GENERATE, "stop": [stop, "never"]})
+    output = run_on_thread(mock(), LOAD, {**GENERATE, "stop": [stop, "never"]})
     assert output.text() == "a b c d e".partition(stop)[0]
     [terminal] = output.terminals("g")
     assert (terminal["finish_reason"], terminal["stop"]) == ("stop", stop)
 
 
 def test_text_that_may_become_a_stop_string_comes_with_the_end() -> None:
-    assert run_worker(mock(), LOAD, {**GENERATE, "stop": ["e f"]}).text() == "a b c d e"
+    assert run_on_thread(mock(), LOAD, {**GENERATE, "stop": ["e f"]}).text() == "a b c d e"
 
 
 def test_another_model_is_not_found() -> None:
-    [refused] = run_worker(mock(), {**LOAD, "path": "owner/name"}).terminals("l")
+    [refused] = run_on_thread(mock(), {**LOAD, "path": "owner/name"}).terminals("l")
     assert (refused["code"], refused["field"], refused["loaded"]) == ("model_not_found", "path", False)
 
 
@@ -101,13 +103,19 @@ def test_another_model_is_not_found() -> None:
         (["--scenario", "/no/such/file"], "/no/such/file"),
     ],
 )
-def test_wrong_usage_is_named_on_stderr_and_exits_with_64(options: list[str], named: str) -> None:
-    output = run_worker(mock(*options))
-    assert (output.returncode, output.stdout) == (64, b"")
-    assert named in output.stderr.decode()
+def test_wrong_usage_is_named_on_stderr_and_exits_with_64(
+    options: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        plan(options)
+    output = capsys.readouterr()
+    assert (exit.value.code, output.out) == (64, "")
+    assert named in output.err
 
 
-def test_help_shows_examples_and_says_where_the_faults_are_listed() -> None:
-    shown = run_worker(mock("--help")).stdout.decode()
+def test_help_shows_examples_and_says_where_the_faults_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        plan(["--help"])
+    shown = capsys.readouterr().out
     assert "examples:" in shown
     assert "--list-faults" in shown

@@ -9,8 +9,9 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, TextPart
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script, read_rules
-from support.process.mock_host import GENERATE, LOAD, WorkerOutput, mock, run_worker
+from support.process.mock_host import GENERATE, LOAD, WorkerOutput, mock
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import run_on_thread, start_on_thread
 
 Json = dict[str, Any]
 
@@ -88,24 +89,24 @@ def test_a_rule_can_be_used_up() -> None:
 
 
 def test_a_reply_is_given_token_by_token(scenario: Any) -> None:
-    output = run_worker(scenario({"reply": {"tokens": ["Hel", {"text": "lo", "delay_ms": 1}, ""]}}), LOAD, GENERATE)
+    output = run_on_thread(scenario({"reply": {"tokens": ["Hel", {"text": "lo", "delay_ms": 1}, ""]}}), LOAD, GENERATE)
     assert generate(output) == ["Hel", "lo", ""]
     assert output.terminals("g")[0]["usage"]["completion_tokens"] == 3
 
 
 def test_a_request_without_a_matching_rule_is_echoed(scenario: Any) -> None:
     rule = {"match": {"prompt": "weather"}, "reply": {"text": "Sunny."}}
-    output = run_worker(scenario(rule), LOAD, GENERATE, {**GENERATE, "id": "w", "prompt": "the weather?"})
+    output = run_on_thread(scenario(rule), LOAD, GENERATE, {**GENERATE, "id": "w", "prompt": "the weather?"})
     assert (output.text("g"), output.text("w")) == ("a b c d e", "Sunny.")
 
 
 def test_a_reply_ends_for_the_reason_that_it_gives(scenario: Any) -> None:
-    output = run_worker(scenario({"reply": {"text": "cut off", "finish_reason": "length"}}), LOAD, GENERATE)
+    output = run_on_thread(scenario({"reply": {"text": "cut off", "finish_reason": "length"}}), LOAD, GENERATE)
     assert output.terminals("g")[0]["finish_reason"] == "length"
 
 
 def test_an_empty_answer_is_an_answer(scenario: Any) -> None:
-    output = run_worker(scenario({"reply": {"tokens": []}}), LOAD, GENERATE)
+    output = run_on_thread(scenario({"reply": {"tokens": []}}), LOAD, GENERATE)
     assert [event["event"] for event in output.of("g")] == ["progress", "done"]
 
 
@@ -114,7 +115,7 @@ def test_a_reply_can_fail_at_once_or_after_some_tokens(scenario: Any) -> None:
     command = scenario(
         {"match": {"prompt": "late"}, "reply": {"text": "so far", "error": error}}, {"reply": {"error": error}}
     )
-    output = run_worker(command, LOAD, GENERATE, {**GENERATE, "id": "late", "prompt": "late"})
+    output = run_on_thread(command, LOAD, GENERATE, {**GENERATE, "id": "late", "prompt": "late"})
     assert output.text("late") == "so far"
     assert [event["event"] for event in output.of("g")] == ["error"]
     for id in ("g", "late"):
@@ -128,7 +129,7 @@ def test_a_load_can_be_scripted_and_then_any_path_will_do(scenario: Any) -> None
         {"stage": "download", "current": 1, "total": 9, "unit": "bytes", "delay_ms": 120},
         {"stage": "warm_up", "current": 1, "unit": "steps", "delay_ms": 120},
     ]
-    output = run_worker(
+    output = run_on_thread(
         scenario({"match": {"path": "^owner/"}, "reply": {"progress": stages}}), {**LOAD, "path": "owner/name"}
     )
     seen = {(event["stage"], event.get("total")) for event in output.of("l") if event["event"] == "progress"}
@@ -144,20 +145,20 @@ def test_a_load_that_fails_before_it_reads_keeps_the_model_and_a_later_one_does_
         {"match": {"path": "late"}, "reply": {"progress": reading, "error": error}},
     )
     loads = [{"id": path, "cmd": "load", "path": path} for path in ("early", "late")]
-    output = run_worker(command, LOAD, *loads)
+    output = run_on_thread(command, LOAD, *loads)
     assert [output.terminals(path)[0]["loaded"] for path in ("early", "late")] == [True, False]
 
 
 def test_the_processing_of_a_prompt_can_be_scripted(scenario: Any) -> None:
     stages = [{"stage": "prefill", "current": n, "total": 2, "unit": "tokens", "delay_ms": 120} for n in (1, 2)]
-    output = run_worker(scenario({"reply": {"progress": stages, "text": "done"}}), LOAD, GENERATE)
+    output = run_on_thread(scenario({"reply": {"progress": stages, "text": "done"}}), LOAD, GENERATE)
     assert [event["current"] for event in output.of("g") if event["event"] == "progress"] == [1, 2]
 
 
 @pytest.mark.parametrize("then", ["wait", "repeat"])
 @pytest.mark.parametrize("own_words", [{"text": "and "}, {}])
 def test_a_reply_without_an_end_goes_on_until_it_is_cancelled(scenario: Any, then: str, own_words: Json) -> None:
-    with WorkerProcess(command=scenario({"reply": {"then": then, **own_words}})) as worker:
+    with WorkerProcess(start=start_on_thread, command=scenario({"reply": {"then": then, **own_words}})) as worker:
         worker.load("mock")
         worker.send({**GENERATE, "prompt": "and "})
         worker.first_token("g")
@@ -168,7 +169,9 @@ def test_a_reply_without_an_end_goes_on_until_it_is_cancelled(scenario: Any, the
 
 
 def test_a_load_without_an_end_is_cancelled(scenario: Any) -> None:
-    with WorkerProcess(command=scenario({"match": {"cmd": "load"}, "reply": {"then": "wait"}})) as worker:
+    with WorkerProcess(
+        start=start_on_thread, command=scenario({"match": {"cmd": "load"}, "reply": {"then": "wait"}})
+    ) as worker:
         worker.send(LOAD)
         worker.wait_for(lambda event: event["event"] == "progress")
         worker.call({"id": "c", "cmd": "cancel", "target": "l"})
@@ -177,7 +180,7 @@ def test_a_load_without_an_end_is_cancelled(scenario: Any) -> None:
 
 def test_one_slow_answer_holds_up_no_other(scenario: Any) -> None:
     slow = {"match": {"prompt": "slow"}, "reply": {"text": "at last", "delay_ms": 300}}
-    output = run_worker(scenario(slow), LOAD, {**GENERATE, "id": "slow", "prompt": "slow"}, GENERATE)
+    output = run_on_thread(scenario(slow), LOAD, {**GENERATE, "id": "slow", "prompt": "slow"}, GENERATE)
     ends = [event["id"] for event in output.events if "finish_reason" in event]
     assert ends == ["g", "slow"]
 

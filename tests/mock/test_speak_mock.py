@@ -9,8 +9,9 @@ import pytest
 
 from lmwire_worker.mock.replies import Reply, Stage
 from lmwire_worker.mock.scenario import Match, Rule
-from support.process.mock_host import LOAD, WorkerOutput, mock, run_worker
+from support.process.mock_host import LOAD, WorkerOutput, mock
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import run_on_thread, start_on_thread
 
 Json = dict[str, Any]
 
@@ -30,7 +31,7 @@ def scenario(folder: Path, *rules: Json) -> list[str]:
 
 
 def test_each_word_is_a_tone_of_its_own() -> None:
-    output = run_worker(mock(), LOAD, speak("s", "sea hill sea", seed=7))
+    output = run_on_thread(mock(), LOAD, speak("s", "sea hill sea", seed=7))
     sea, hill, again = parts(output, "s")
     assert sea == again != hill
     assert len(sea) == len(hill) == 1600
@@ -39,7 +40,7 @@ def test_each_word_is_a_tone_of_its_own() -> None:
 
 
 def test_a_text_longer_than_max_seconds_ends_with_length() -> None:
-    output = run_worker(mock(), LOAD, speak("s", "sea " * 11, max_seconds=1))
+    output = run_on_thread(mock(), LOAD, speak("s", "sea " * 11, max_seconds=1))
     (done,) = output.terminals("s")
     assert (done["finish_reason"], done["duration_s"], len(parts(output, "s"))) == ("length", 1, 10)
 
@@ -49,14 +50,14 @@ def test_a_rule_can_fail_or_speak_other_words(tmp_path: Path) -> None:
         {"match": {"text": "bad"}, "reply": {"text": "Well. No", "error": {"code": "engine_error"}}},
         {"match": {"cmd": "speak", "has": ["voice"]}, "reply": {"text": "sea", "delay_ms": 1, "token_ms": 1}},
     ]
-    output = run_worker(scenario(tmp_path, *rules), LOAD, speak("b", "bad"), speak("v", "one two", voice="ada"))
+    output = run_on_thread(scenario(tmp_path, *rules), LOAD, speak("b", "bad"), speak("v", "one two", voice="ada"))
     assert [event["event"] for event in output.of("b")] == ["audio", "audio", "error"]
-    assert parts(output, "v") == parts(run_worker(mock(), LOAD, speak("s", "sea")), "s")
+    assert parts(output, "v") == parts(run_on_thread(mock(), LOAD, speak("s", "sea")), "s")
 
 
 def test_a_cancelled_speech_has_the_audio_so_far(tmp_path: Path) -> None:
     rule = {"match": {"text": "."}, "reply": {"text": "One two.", "then": "wait"}}
-    with WorkerProcess(command=scenario(tmp_path, rule)) as worker:
+    with WorkerProcess(start=start_on_thread, command=scenario(tmp_path, rule)) as worker:
         worker.call(LOAD)
         worker.send(speak("s", "a"))
         worker.wait_for(lambda event: event.get("index") == 1)

@@ -1,4 +1,4 @@
-"""The universal rules hold for a real process, whatever the commands and their chunks."""
+"""The universal rules hold whatever the commands and their chunks: on a thread, and until a signal ends a process."""
 
 import contextlib
 import signal
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import MockOnThread
 from support.protocol.universal_rules import check_session
 
 IDS = st.sampled_from("abcdefgh")
@@ -45,7 +46,7 @@ def write_in_chunks(worker: WorkerProcess, commands: Sequence[Event], cuts: Sequ
 @settings(max_examples=20)
 @given(SESSIONS, CUTS)
 def test_a_session_that_ends_with_its_input_answers_everything(commands: list[Event], cuts: list[float]) -> None:
-    with WorkerProcess("--mock") as worker:
+    with MockOnThread() as worker:
         write_in_chunks(worker, commands, cuts)
         worker.close_stdin()
         assert worker.wait_end() == 0
@@ -58,7 +59,7 @@ def test_a_session_that_quits_answers_everything_until_then(
     before: list[Event], quits: list[Event], after: list[Event], cuts: list[float]
 ) -> None:
     commands = [*before, *({"id": f"quit {n}", **quit} for n, quit in enumerate(quits)), *after]
-    with WorkerProcess("--mock") as worker:
+    with MockOnThread() as worker:
         with contextlib.suppress(BrokenPipeError):  # it may exit before it has read everything
             write_in_chunks(worker, commands, cuts)
         assert worker.wait_end() == 0

@@ -23,8 +23,10 @@ class Written:
         self.drained = threading.Event()
         self.broken = threading.Event()
 
-    def start(self) -> None:
-        threading.Thread(target=self.outbox.run, args=(self.drained.set, self.broken.set), daemon=True).start()
+    def start(self) -> threading.Thread:
+        run = threading.Thread(target=self.outbox.run, args=(self.drained.set, self.broken.set), daemon=True)
+        run.start()
+        return run
 
     def lines(self) -> list[dict[str, object]]:
         self.outbox.flush(SECONDS)
@@ -160,6 +162,14 @@ def test_a_closed_queue_takes_no_output(written: Written) -> None:
     written.outbox.put_reply(b'{"n":2}\n')
     written.start()
     assert written.lines() == [{"n": 1}]
+
+
+def test_the_writer_ends_when_a_closed_queue_is_written(written: Written) -> None:
+    run = written.start()
+    written.outbox.put_reply(b'{"n":1}\n')
+    written.outbox.close()
+    run.join(SECONDS)
+    assert (run.is_alive(), written.lines()) == (False, [{"n": 1}])
 
 
 def test_a_lost_host_is_reported_once_and_blocks_no_writer(written: Written) -> None:

@@ -1,10 +1,9 @@
 """Ping: the reported state is always true, and the step age grows only while the engine computes."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_process import Event
+from support.process.worker_thread import MockOnThread
 from support.runners.stepped_engine import LARGE
 from support.runners.stepped_turns import Turns
 
@@ -100,19 +99,11 @@ def test_a_worker_that_is_ending_has_an_age_only_while_it_computes(turns: Turns,
     assert ("step_age_ms" in ping(turns)) == (not resting)
 
 
-# Of real processes.
-
-
-@pytest.fixture(params=["mock", "engine"])
-def loaded(request: pytest.FixtureRequest) -> Iterator[WorkerProcess]:
-    with WorkerProcess(*(["--mock"] if request.param == "mock" else [])) as worker:
-        worker.load("mock" if request.param == "mock" else "builtin:tiny")
-        yield worker
-
-
-def test_a_worker_that_has_answered_is_idle(loaded: WorkerProcess) -> None:
-    for number, prompt in enumerate(("Hello", "The sea")):
-        loaded.call({"id": f"g{number}", "cmd": "generate", "prompt": prompt, "max_tokens": 3})
-        assert loaded.call({"id": f"p{number}", "cmd": "ping"}) == {**RESTING, "id": f"p{number}"}
-    loaded.call({"id": "bad", "cmd": "load", "path": "/none"})
-    assert loaded.call({"id": "p", "cmd": "ping"}) == {**RESTING, "id": "p"}
+def test_a_worker_that_has_answered_is_idle() -> None:
+    with MockOnThread() as worker:
+        worker.load("mock")
+        for number, prompt in enumerate(("Hello", "The sea")):
+            worker.call({"id": f"g{number}", "cmd": "generate", "prompt": prompt, "max_tokens": 3})
+            assert worker.call({"id": f"p{number}", "cmd": "ping"}) == {**RESTING, "id": f"p{number}"}
+        worker.call({"id": "bad", "cmd": "load", "path": "/none"})
+        assert worker.call({"id": "p", "cmd": "ping"}) == {**RESTING, "id": "p"}

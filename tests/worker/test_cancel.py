@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import MockOnThread
 
 SLOW_LOAD = "mock:load_steps=100000,step_ms=1"
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
@@ -13,8 +14,14 @@ ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    with WorkerProcess("--mock") as worker:
+    with MockOnThread() as worker:
         yield worker
+
+
+@pytest.fixture
+def process() -> Iterator[WorkerProcess]:
+    with WorkerProcess("--mock") as process:
+        yield process
 
 
 def check_order(worker: WorkerProcess, cancel: str, *ended: str) -> None:
@@ -79,13 +86,13 @@ def test_a_cancel_of_a_load(worker: WorkerProcess) -> None:
 
 
 def test_a_cancel_amid_a_prefill(worker: WorkerProcess) -> None:
-    worker.load("mock:step_ms=100")  # a prefill of a thousand steps
-    worker.send({"id": "g", "cmd": "generate", "prompt": "w " * 500_000})
+    worker.load("mock:step_ms=100")  # a prefill of two hundred steps
+    worker.send({"id": "g", "cmd": "generate", "prompt": "w " * 100_000})
     worker.wait_for(lambda event: event["event"] == "progress" and event["stage"] == "prefill")
     worker.send({"id": "c", "cmd": "cancel", "target": "g"})
     done = worker.terminal("g")
     assert (done["finish_reason"], done["usage"]["completion_tokens"]) == ("cancelled", 0)
-    assert done["usage"]["prompt_tokens"] == 500_000
+    assert done["usage"]["prompt_tokens"] == 100_000
     check_order(worker, "c", "g")
 
 
@@ -134,8 +141,9 @@ def test_a_cancel_of_all_requests(worker: WorkerProcess) -> None:
     check_order(worker, "c", *ids)
 
 
-def test_a_thousand_races_end_every_request_once(worker: WorkerProcess) -> None:
+def test_a_thousand_races_end_every_request_once(process: WorkerProcess) -> None:
     """Short requests, so that a cancel meets them queued, running, ending and ended."""
+    worker = process
     worker.load("mock")
     rng = random.Random(5)
     ids = [f"r{i}" for i in range(1000)]

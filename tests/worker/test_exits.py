@@ -94,8 +94,9 @@ def test_a_second_quit_without_drain_escalates(worker: WorkerProcess) -> None:
     assert {event["id"] for event in worker.events[-2:]} == {"q1", "q2"}
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("state", "number"), [*((state, signal.SIGTERM) for state in STATES), ("decoding", signal.SIGHUP)]
+)
 def test_a_signal_ends_what_runs_with_its_terminals_and_exits_0(
     worker: WorkerProcess, state: str, number: signal.Signals
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import MockOnThread
 from support.runners.stepped_engine import ROWS
 from support.runners.stepped_turns import Turns
 
@@ -40,7 +41,7 @@ def worker(tmp_path: Path) -> Iterator[WorkerProcess]:
     """A mock worker."""
     scenario = tmp_path / "scenario.json"
     scenario.write_text(json.dumps(SCENARIO))
-    with WorkerProcess("--mock", "--scenario", str(scenario)) as worker:
+    with MockOnThread("--scenario", str(scenario)) as worker:
         worker.load("mock")
         yield worker
 
@@ -66,20 +67,6 @@ def test_an_answer_that_has_ended_leaves_its_row_to_others(worker: WorkerProcess
     worker.send(generation("small", "hello"))
     assert worker.terminal("small")["finish_reason"] == "stop"
     assert worker.of("running 0")[-1]["event"] == "token"
-
-
-def test_requests_start_in_fair_turns_on_a_real_model() -> None:
-    with WorkerProcess() as worker:
-        rows = worker.load("builtin:tiny")["batch_size"]
-        many = [f"many {number}" for number in range(4 * rows // MANY)]
-        worker.send(
-            *(generation(id, "Once", MANY, max_tokens=40, ignore_eos=True, temperature=1) for id in many),
-            generation("small", "Hello", max_tokens=4),
-        )
-        for id in [*many, "small"]:
-            worker.terminal(id)
-        ends = [event["id"] for event in worker.events if event["event"] == "done"]
-        assert ends.index("small") < ends.index(many[2 * rows // MANY]), ends
 
 
 def test_requests_for_as_many_answers_start_in_their_order(turns: Turns) -> None:

@@ -42,8 +42,7 @@ def imports(program: str, file: Path) -> list[str]:
     return list(dict.fromkeys(dropwhile(lambda name: not name.startswith("lmwire_worker."), after)))
 
 
-@pytest.mark.parametrize("program", ["module", "mock"])
-@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+@pytest.mark.parametrize(("program", "number"), [("module", SIGTERM), ("mock", SIGHUP)])
 def test_a_signal_at_any_import_ends_the_worker_with_0(
     program: str, number: Signals, tmp_path: Path, pool: ThreadPoolExecutor
 ) -> None:
@@ -58,10 +57,14 @@ def test_a_signal_at_any_import_ends_the_worker_with_0(
 
 
 @pytest.mark.parametrize(
-    "module",
-    ["lmwire_worker.process.stdio", "lmwire_worker.worker", "msgspec", "lmwire_worker.session.lifecycle"],
+    ("program", "module"),
+    [
+        ("module", "lmwire_worker.process.stdio"),
+        ("mock", "lmwire_worker.worker"),
+        ("module", "msgspec"),
+        ("mock", "lmwire_worker.session.lifecycle"),
+    ],
 )
-@pytest.mark.parametrize("program", ["module", "mock"])
 def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
     with start(program, SIGNAL_AT=f"{module} {SIGINT:d}") as worker:
         assert worker.terminal("l")["event"] == "done"

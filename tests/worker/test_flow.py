@@ -4,6 +4,7 @@ import os
 
 from support.process.process_waits import stands_still, wait_for_pause
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import MockOnThread
 
 WORDS = [f"word{i}" for i in range(40)]
 TOKENS = 200_000
@@ -27,7 +28,7 @@ def test_a_host_that_stops_reading_loses_nothing_when_it_resumes() -> None:
 
 
 def test_below_the_merge_threshold_each_token_has_its_own_event() -> None:
-    with WorkerProcess("--mock") as worker:
+    with MockOnThread() as worker:
         worker.load("mock:step_ms=1")
         worker.call({"id": "g", "cmd": "generate", "prompt": "a b c d", "max_tokens": 50})
         assert [event["token_ids"] for event in worker.of("g") if event["event"] == "token"] == [

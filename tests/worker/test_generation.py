@@ -18,6 +18,8 @@ MESSAGES += [
     for topic in TOPICS[:4]
 ]
 MAX_TOKENS = 60
+ONE_MODEL = pytest.mark.parametrize("model", ["qwen3"], indirect=True)
+"""For what the architecture does not change."""
 
 
 @pytest.fixture(scope="module", params=["qwen3", "llama", "gemma3_text", "mamba"])
@@ -96,6 +98,7 @@ def test_the_same_seed_gives_the_same_tokens_alone_together_and_in_another_order
         assert worker.text(f"together{i}") == worker.text(f"alone{i}")
 
 
+@ONE_MODEL
 def test_another_seed_gives_other_tokens(worker: WorkerProcess) -> None:
     request = {"cmd": "generate", "prompt": "once", "max_tokens": 20, "temperature": 1.5}
     for seed in range(4):
@@ -103,6 +106,7 @@ def test_another_seed_gives_other_tokens(worker: WorkerProcess) -> None:
     assert len({tuple(worker.token_ids(f"s{seed}")) for seed in range(4)}) == 4
 
 
+@ONE_MODEL
 def test_a_stop_string_ends_the_text_before_it_wherever_tokens_break(worker: WorkerProcess) -> None:
     request = {"cmd": "generate", "prompt": "the sea", "max_tokens": 50}
     worker.call({"id": "whole", **request})
@@ -116,6 +120,7 @@ def test_a_stop_string_ends_the_text_before_it_wherever_tokens_break(worker: Wor
         assert done["usage"]["completion_tokens"] == len(worker.token_ids(id))
 
 
+@ONE_MODEL
 def test_text_held_back_for_a_stop_string_is_sent_at_the_end(worker: WorkerProcess) -> None:
     request = {"cmd": "generate", "prompt": "the sea", "max_tokens": 20}
     worker.call({"id": "w", **request})
@@ -126,6 +131,7 @@ def test_text_held_back_for_a_stop_string_is_sent_at_the_end(worker: WorkerProce
     assert "stop" not in done
 
 
+@ONE_MODEL
 def test_max_tokens_is_kept_to_the_token(worker: WorkerProcess) -> None:
     for count in (0, 1, 2, 7):
         done = worker.call({"id": f"n{count}", "cmd": "generate", "prompt": "count", "max_tokens": count})
@@ -134,6 +140,7 @@ def test_max_tokens_is_kept_to_the_token(worker: WorkerProcess) -> None:
         assert done["finish_reason"] == ("length" if shown == count else "stop")
 
 
+@ONE_MODEL
 def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers(worker: WorkerProcess) -> None:
     error = worker.call({"id": "long", "cmd": "generate", "prompt": [9] * 5000})
     assert error["code"] == "context_overflow"
@@ -141,11 +148,13 @@ def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers(worker: Wo
     assert "4096" in error["error"]
 
 
+@ONE_MODEL
 def test_token_ids_outside_the_vocabulary_are_named(worker: WorkerProcess) -> None:
     error = worker.call({"id": "ids", "cmd": "generate", "prompt": [5, 6, 99999]})
     assert (error["code"], error["field"]) == ("invalid_request", "prompt[2]")
 
 
+@ONE_MODEL
 def test_more_chats_than_the_runner_has_rows_are_all_answered(worker: WorkerProcess) -> None:
     ids = [f"many{i}" for i in range(80)]
     worker.send(*({"id": id, "cmd": "generate", "prompt": id, "max_tokens": 8} for id in ids))

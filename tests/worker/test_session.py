@@ -1,4 +1,7 @@
-"""Requests, ids, order and bad input, on a worker whose engine needs no model."""
+"""Requests, ids, order and bad input, on a worker whose engine needs no model.
+
+Most run it on a thread. A process reads a few of them, since its reader's thread is code of its own.
+"""
 
 from collections.abc import Iterator
 
@@ -6,6 +9,7 @@ import pytest
 
 from lmwire_protocol import FEATURES
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import MockOnThread
 
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 """A request that runs for a quarter of an hour, with a step of 1 ms."""
@@ -13,14 +17,20 @@ ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    with WorkerProcess("--mock") as worker:
+    with MockOnThread() as worker:
         yield worker
 
 
-def test_hello_describes_the_worker(worker: WorkerProcess) -> None:
-    done = worker.call({"id": "h", "cmd": "hello", "protocol": [1, 3], "client": "a test"})
+@pytest.fixture
+def process() -> Iterator[WorkerProcess]:
+    with WorkerProcess("--mock") as process:
+        yield process
+
+
+def test_hello_describes_the_worker(process: WorkerProcess) -> None:
+    done = process.call({"id": "h", "cmd": "hello", "protocol": [1, 3], "client": "a test"})
     assert done["protocol"] == 1
-    assert done["pid"] == worker.process.pid
+    assert done["pid"] == process.process.pid
     assert done["engines"] == ["mock"]
     assert set(done["features"]) <= set(FEATURES)
     assert {"tokenize", "chat.tools"} <= set(done["features"])
@@ -38,12 +48,12 @@ def test_nothing_is_written_before_the_first_request(worker: WorkerProcess) -> N
     assert worker.events[0]["id"] == "p"
 
 
-def test_a_hello_without_a_common_version_ends_the_worker_with_76(worker: WorkerProcess) -> None:
-    worker.send({"id": "h", "cmd": "hello", "protocol": [2, 4]}, {"id": "p", "cmd": "ping"})
-    assert worker.wait_end() == 76
-    assert len(worker.events) == 1
-    assert worker.events[0]["code"] == "unsupported_protocol"
-    assert worker.events[0]["protocols"] == [1]
+def test_a_hello_without_a_common_version_ends_the_worker_with_76(process: WorkerProcess) -> None:
+    process.send({"id": "h", "cmd": "hello", "protocol": [2, 4]}, {"id": "p", "cmd": "ping"})
+    assert process.wait_end() == 76
+    assert len(process.events) == 1
+    assert process.events[0]["code"] == "unsupported_protocol"
+    assert process.events[0]["protocols"] == [1]
 
 
 def test_a_model_is_loaded_described_used_and_dropped(worker: WorkerProcess) -> None:
@@ -232,18 +242,18 @@ def test_a_bad_line_gets_its_error_and_the_next_good_one_works(worker: WorkerPro
     assert len(error["error"]) > 10
 
 
-def test_crlf_and_a_last_line_without_newline_are_read(worker: WorkerProcess) -> None:
-    worker.write(b'{"id":"a","cmd":"ping"}\r\n\r\n{"id":"b","cmd":"ping"}')
-    assert worker.terminal("a")["event"] == "done"
-    worker.close_stdin()
-    assert worker.wait_end() == 0
-    worker.check_terminals(["a", "b"])
+def test_crlf_and_a_last_line_without_newline_are_read(process: WorkerProcess) -> None:
+    process.write(b'{"id":"a","cmd":"ping"}\r\n\r\n{"id":"b","cmd":"ping"}')
+    assert process.terminal("a")["event"] == "done"
+    process.close_stdin()
+    assert process.wait_end() == 0
+    process.check_terminals(["a", "b"])
 
 
-def test_a_line_of_40_mib_is_refused_and_the_next_one_works(worker: WorkerProcess) -> None:
-    worker.write(b'{"id":"big","cmd":"generate","prompt":"' + b"x" * (40 << 20) + b'"}\n{"id":"next","cmd":"ping"}\n')
-    assert worker.terminal("next")["event"] == "done"
-    error = worker.terminal("big")
+def test_a_line_of_40_mib_is_refused_and_the_next_one_works(process: WorkerProcess) -> None:
+    process.write(b'{"id":"big","cmd":"generate","prompt":"' + b"x" * (40 << 20) + b'"}\n{"id":"next","cmd":"ping"}\n')
+    assert process.terminal("next")["event"] == "done"
+    error = process.terminal("big")
     assert (error["code"], error["retryable"]) == ("line_too_long", False)
 
 

@@ -10,6 +10,7 @@ from lmwire_protocol import Command, Hello, __version__, events
 from .child_process import missing_bundle_hint, python_command
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
+from .transport.child import Spawn, spawn_process
 from .transport.connection import Connection, Delivery, ResponseQueue, ShutdownTimeouts
 from .transport.output_reader import OutputReader
 
@@ -33,6 +34,7 @@ class BaseWorker:
             worker, and an exception from it ends the worker. `stderr_tail` has the last lines in any case.
         start_timeout: Longest time until the reply to `hello`, in seconds.
         shutdown_timeouts: Longest time of each step of `close`.
+        spawn: Starts the command. A test may run its worker on a thread of its own process.
     """
 
     hello: events.HelloDone
@@ -46,12 +48,14 @@ class BaseWorker:
         on_stderr: Callable[[str], None] | None = None,
         start_timeout: float = 30.0,
         shutdown_timeouts: ShutdownTimeouts = ShutdownTimeouts(),  # noqa: B008 (immutable)
+        spawn: Spawn = spawn_process,
     ) -> None:
         self._command = list(DEFAULT_COMMAND if command is None else command)
         self._watch_host = command is None if watch_host is None else watch_host
         self._on_stderr = on_stderr
         self._start_timeout = start_timeout
         self._shutdown_timeouts = shutdown_timeouts
+        self._spawn_child = spawn
         self._started: Connection | None = None
 
     @property
@@ -102,7 +106,9 @@ class BaseWorker:
         if self._started is not None:
             raise RuntimeError("a worker can be started once; make another")
         try:
-            self._started = Connection(self._command, deliver=deliver, on_stderr=self._on_stderr, reader=reader)
+            self._started = Connection(
+                self._command, deliver=deliver, on_stderr=self._on_stderr, reader=reader, spawn=self._spawn_child
+            )
         except OSError as error:
             remedy = missing_bundle_hint(self._command[0])
             raise StartFailed(f"cannot run {self._command[0]!r}: {error}{remedy}") from error

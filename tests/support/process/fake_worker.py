@@ -1,12 +1,15 @@
-"""Workers that misbehave, each class in one way: `python fake_worker.py CLASS [ARGUMENT]`."""
+"""Workers that misbehave, each class in one way: `python fake_worker.py CLASS [ARGUMENT]`.
+
+They run as a process or on a thread, so they use no descriptors but those that they are given.
+"""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from lmwire_protocol import FEATURES
 
@@ -19,11 +22,28 @@ def fake(name: str, *arguments: str) -> list[str]:
     return [sys.executable, __file__, name, *arguments]
 
 
-def send(*events: Request) -> None:
-    """Write events. Python's own buffer loses bytes of a large write that a stop of this process interrupts."""
-    rest = memoryview("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events).encode())
+class Descriptors(NamedTuple):
+    """Descriptors of a worker's ends of its pipes."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+PROCESS = Descriptors(0, 1, 2)
+
+
+def kill_this_process(number: signal.Signals) -> NoReturn:
+    """End this process by a signal."""
+    os.kill(os.getpid(), number)
+    raise AssertionError("the signal did not kill")
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write all data. Python's own buffer loses bytes of a large write that a stop of this process interrupts."""
+    rest = memoryview(data)
     while rest:
-        rest = rest[os.write(1, rest) :]
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def token(id: str, text: str) -> Request:
@@ -54,47 +74,72 @@ class Good:
     """A worker that answers `generate` with the prompt's words. For "forever", it sends one word and awaits a cancel.
 
     `ping` reports the number of requests that await a cancel.
+
+    Args:
+        arguments: The arguments of the class.
+        descriptors: The worker's ends of its pipes.
+        die: Ends the worker by a signal.
     """
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        descriptors: Descriptors = PROCESS,
+        die: Callable[[signal.Signals], NoReturn] = kill_this_process,
+    ) -> None:
         self.arguments = arguments
+        self.stdin, self.stdout, self.stderr = descriptors
+        self.die = die
         self.waiting: list[str] = []
         self.quitting = False
 
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of stdin."""
+        rest = b""
+        while data := os.read(self.stdin, 1 << 16):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+
+    def send(self, *events: Request) -> None:
+        """Write events."""
+        write(self.stdout, b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in events))
+
     def run(self) -> None:
-        for line in sys.stdin.buffer:
+        for line in self.lines():
             request = json.loads(line)
             getattr(self, request["cmd"])(request)
             if self.quitting:
                 break
 
     def hello(self, request: Request) -> None:
-        send(greeting(request["id"], f"fake {request.get('host_pid', '')}"))
+        self.send(greeting(request["id"], f"fake {request.get('host_pid', '')}"))
 
     def generate(self, request: Request) -> None:
         id = request["id"]
-        send({"event": "progress", "id": id, "stage": "prefill", "current": 1, "total": 1, "unit": "tokens"})
+        self.send({"event": "progress", "id": id, "stage": "prefill", "current": 1, "total": 1, "unit": "tokens"})
         if request["prompt"] == "forever":
             self.waiting.append(id)
-            send(token(id, "once"))
+            self.send(token(id, "once"))
         else:
-            send(*(token(id, word) for word in request["prompt"].split()), result(id, "stop"))
+            self.send(*(token(id, word) for word in request["prompt"].split()), result(id, "stop"))
 
     def cancel(self, request: Request) -> None:
         found = [id for id in self.waiting if request.get("all") or id == request["target"]]
-        send({"event": "done", "id": request["id"], "matched": len(found)}, *(result(id, "cancelled") for id in found))
+        self.send(
+            {"event": "done", "id": request["id"], "matched": len(found)}, *(result(id, "cancelled") for id in found)
+        )
         self.waiting = [id for id in self.waiting if id not in found]
 
     def ping(self, request: Request) -> None:
         state = "running" if self.waiting else "idle"
-        send({"event": "done", "id": request["id"], "state": state, "active": len(self.waiting), "queued": 0})
+        self.send({"event": "done", "id": request["id"], "state": state, "active": len(self.waiting), "queued": 0})
 
     def info(self, request: Request) -> None:
         error = {"error": "no model is loaded", "code": "not_loaded", "retryable": False}
-        send({"event": "error", "id": request["id"], **error})
+        self.send({"event": "error", "id": request["id"], **error})
 
     def quit(self, request: Request) -> None:
-        send(*(result(id, "cancelled") for id in self.waiting), {"event": "done", "id": request["id"]})
+        self.send(*(result(id, "cancelled") for id in self.waiting), {"event": "done", "id": request["id"]})
         self.quitting = True
 
 
@@ -102,15 +147,15 @@ class ServesAll(Good):
     """A worker that lists every feature and answers with the request itself, as JSON. Words are its tokens."""
 
     def hello(self, request: Request) -> None:
-        send(greeting(request["id"], "newest", FEATURES))
+        self.send(greeting(request["id"], "newest", FEATURES))
 
     def load(self, request: Request) -> None:
         sizes = dict.fromkeys(("vocab_size", "layers", "hidden_size", "context_len", "weights_bytes"), 1)
         model = {"path": request["path"], "model_type": "fake", "capabilities": ["generate", "chat"], **sizes}
-        send({"event": "done", "id": request["id"], **model})
+        self.send({"event": "done", "id": request["id"], **model})
 
     def generate(self, request: Request) -> None:
-        send(token(request["id"], json.dumps(request)), result(request["id"], "stop"))
+        self.send(token(request["id"], json.dumps(request)), result(request["id"], "stop"))
 
     chat = generate
 
@@ -118,8 +163,8 @@ class ServesAll(Good):
         id = request["id"]
         words = (request.get("prompt") or request["messages"][0]["content"]).split()
         if not request.get("count_only"):
-            send(*(token(id, word) | {"token_ids": [place]} for place, word in enumerate(words)))
-        send({"event": "done", "id": id, "count": len(words)})
+            self.send(*(token(id, word) | {"token_ids": [place]} for place, word in enumerate(words)))
+        self.send({"event": "done", "id": id, "count": len(words)})
 
 
 class RecitesTheLoad(ServesAll):
@@ -130,21 +175,21 @@ class RecitesTheLoad(ServesAll):
         super().load(request)
 
     def chat(self, request: Request) -> None:
-        send(token(request["id"], json.dumps(self.loaded)), result(request["id"], "stop"))
+        self.send(token(request["id"], json.dumps(self.loaded)), result(request["id"], "stop"))
 
 
 class ServesWhatItIsTold(ServesAll):
     """A worker whose features are its arguments."""
 
     def hello(self, request: Request) -> None:
-        send(greeting(request["id"], "older", self.arguments))
+        self.send(greeting(request["id"], "older", self.arguments))
 
 
 class PlaysItsPrompt(ServesAll):
     """A worker that sends the events in the prompt, which is a JSON array."""
 
     def generate(self, request: Request) -> None:
-        send(*({"event": event["event"], "id": request["id"], **event} for event in json.loads(request["prompt"])))
+        self.send(*({"event": event["event"], "id": request["id"], **event} for event in json.loads(request["prompt"])))
 
 
 class RecitesTheConversation(ServesAll):
@@ -155,22 +200,24 @@ class RecitesTheConversation(ServesAll):
         conversation = ", ".join(f"{message['role']}: {message['content']}" for message in messages)
         match messages[-1]["content"]:
             case "refuse":
-                send({"event": "error", "id": id, "error": "refused", "code": "invalid_request", "retryable": False})
+                self.send(
+                    {"event": "error", "id": id, "error": "refused", "code": "invalid_request", "retryable": False}
+                )
             case "think":
                 reasoning = [message["reasoning"] for message in messages if "reasoning" in message]
-                send(
+                self.send(
                     token(id, f"thought {reasoning}") | {"channel": "reasoning"}, token(id, "Done."), result(id, "stop")
                 )
             case "call":
                 call = {"event": "tool_call", "id": id, "index": 0, "call_id": "c", "name": "look", "complete": True}
-                send(call | {"arguments": '{"at":"it"}'}, result(id, "tool_calls"))
+                self.send(call | {"arguments": '{"at":"it"}'}, result(id, "tool_calls"))
             case _:
-                send(token(id, f"({conversation})"), result(id, "stop"))
+                self.send(token(id, f"({conversation})"), result(id, "stop"))
 
 
 class CrashesBeforeHello(Good):
     def run(self) -> None:
-        print("libengine.so: cannot open shared object", file=sys.stderr)
+        write(self.stderr, b"libengine.so: cannot open shared object\n")
         sys.exit(3)
 
 
@@ -183,8 +230,8 @@ class EchoesItsInput(Good):
     """A program that writes back each line, as `cat` or a terminal does."""
 
     def run(self) -> None:
-        for line in sys.stdin.buffer:
-            send(json.loads(line))
+        for line in self.lines():
+            self.send(json.loads(line))
 
 
 class StartsSlowly(Good):
@@ -192,14 +239,14 @@ class StartsSlowly(Good):
 
     def hello(self, request: Request) -> None:
         for byte in b"Last login: Friday\n\n*** Welcome ***\n" + json.dumps(greeting(request["id"], "slow")).encode():
-            os.write(1, bytes([byte]))
-        os.write(1, b"\n")
+            write(self.stdout, bytes([byte]))
+        write(self.stdout, b"\n")
 
 
 class RefusesTheProtocol(Good):
     def hello(self, request: Request) -> None:
         refusal = {"error": "protocol 7 is the oldest here", "code": "unsupported_protocol", "retryable": False}
-        send({"event": "error", "id": request["id"], **refusal, "protocols": [7]})
+        self.send({"event": "error", "id": request["id"], **refusal, "protocols": [7]})
         sys.exit(76)
 
 
@@ -207,40 +254,38 @@ class ExitsMidStream(Good):
     """A worker that exits after half a line."""
 
     def generate(self, request: Request) -> None:
-        send(token(request["id"], "half"))
-        os.write(1, b'{"event":"token","id":"' + request["id"].encode())
-        os.write(2, b"assertion failed: row 7\n")
-        os._exit(70)
+        self.send(token(request["id"], "half"))
+        write(self.stdout, b'{"event":"token","id":"' + request["id"].encode())
+        write(self.stderr, b"assertion failed: row 7\n")
+        sys.exit(70)
 
 
 class KilledMidStream(Good):
     def generate(self, request: Request) -> None:
-        send(token(request["id"], "half"))
-        os.kill(os.getpid(), signal.SIGKILL)
+        self.send(token(request["id"], "half"))
+        self.die(signal.SIGKILL)
 
 
 class FloodsStderr(Good):
     """A worker that writes far more to stderr than a pipe holds, before each answer."""
 
     def generate(self, request: Request) -> None:
-        for number in range(20_000):
-            sys.stderr.write(f"line {number} {'x' * 50}\n")
-        sys.stderr.flush()
+        write(self.stderr, b"".join(b"line %d %s\n" % (number, b"x" * 50) for number in range(20_000)))
         super().generate(request)
 
 
 class WritesGarbage(Good):
     def generate(self, request: Request) -> None:
-        send(token(request["id"], "good"))
-        os.write(1, b"WARNING: something printed this\n")
-        send(token(request["id"], "never seen"))
+        self.send(token(request["id"], "good"))
+        write(self.stdout, b"WARNING: something printed this\n")
+        self.send(token(request["id"], "never seen"))
 
 
 class ClosesItsStdout(Good):
     """A worker that closes its stdout but keeps running."""
 
     def generate(self, request: Request) -> None:
-        os.close(1)
+        os.close(self.stdout)
 
 
 class IgnoresQuit(Good):
@@ -261,6 +306,17 @@ class IgnoresSigterm(IgnoresEndOfInput):
         super().run()
 
 
+class Hangs(Good):
+    """A worker whose engine makes no step while requests wait for it. It answers `ping`, with the age of an hour."""
+
+    def load(self, request: Request) -> None:
+        self.waiting.append(request["id"])
+
+    def ping(self, request: Request) -> None:
+        waiting = {"state": "running", "step_age_ms": 3_600_000, "active": len(self.waiting), "queued": 0}
+        self.send({"event": "done", "id": request["id"], **waiting})
+
+
 class StopsReading(Good):
     """A worker that reads nothing after `hello`, so that its stdin fills up."""
 
@@ -279,7 +335,7 @@ class LeavesAChild(Good):
         fifo = os.open(self.arguments[0], os.O_RDWR)
         child = subprocess.Popen(["sleep", "600"], pass_fds=[fifo], start_new_session=self.new_session)
         os.close(fifo)
-        send(greeting(request["id"], str(child.pid)))
+        self.send(greeting(request["id"], str(child.pid)))
 
 
 class LeavesADaemon(LeavesAChild):

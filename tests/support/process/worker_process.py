@@ -25,6 +25,8 @@ class WorkerProcess:
         command: another command to run instead.
         read: whether to read its output from the start; otherwise `start_reading` begins.
         read_stderr: whether to read its stderr.
+        start: starts it in another way than as a process.
+        popen: keywords of the process.
     """
 
     def __init__(
@@ -33,9 +35,10 @@ class WorkerProcess:
         command: list[str] | None = None,
         read: bool = True,
         read_stderr: bool = True,
+        start: Callable[..., Any] = subprocess.Popen,
         **popen: Any,
     ) -> None:
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = start(
             command or [sys.executable, "-P", "-m", "lmwire_worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -3,12 +3,15 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Self
 
 import pytest
 
 from lmwire import Answer, AsyncWorker, ShutdownTimeouts, Worker
+from lmwire.transport.child import spawn_process
 from support.process.worker_process import SECONDS
+from support.process.worker_thread import on_thread
 
 
 class AwaitedStream:
@@ -85,17 +88,28 @@ def _awaited(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CLIENTS = [AwaitedWorker, AsyncWorker]
+PROCESS = {"spawn": spawn_process}
+"""Keywords of a worker that must be a process: for what a thread does not have, such as signals."""
 UNHURRIED = ShutdownTimeouts(SECONDS, SECONDS, SECONDS)
 """Time for a worker that obeys, for a test of its exit code: no step follows because the machine is slow."""
 MakeWorker = Callable[..., Any]
 
 
 def on_both_clients(test: Callable[[MakeWorker], Awaitable[None]]) -> Callable[[MakeWorker], None]:
-    """Run a test, written for asyncio, on both clients. It makes its worker with its argument."""
+    """Run a test, written for asyncio, on both clients. It makes its worker with its argument, on a thread."""
 
     @pytest.mark.parametrize("make_worker", CLIENTS, ids=["sync", "async"])
     def run(make_worker: MakeWorker) -> None:
-        asyncio.run(asyncio.wait_for(test(make_worker), SECONDS))
+        asyncio.run(asyncio.wait_for(test(partial(make_worker, spawn=on_thread)), SECONDS))
+
+    return run
+
+
+def on_one_client(test: Callable[[MakeWorker], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test of code that both clients share, as `on_both_clients` does, on the threaded client alone."""
+
+    def run() -> None:
+        asyncio.run(asyncio.wait_for(test(partial(AwaitedWorker, spawn=on_thread)), SECONDS))
 
     return run
 

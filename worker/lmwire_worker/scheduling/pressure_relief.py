@@ -32,12 +32,17 @@ class PressureRelief:
         self._level = MemoryPressure.NORMAL
         self._is_due = False
         self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Start to read the pressure, unless that has started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="memory-pressure", daemon=True)
             self._thread.start()
+
+    def stop(self) -> None:
+        """Stop to read the pressure, without waiting."""
+        self._stopped.set()
 
     def is_due(self) -> bool:
         """Return whether `relieve` has something to do."""
@@ -77,7 +82,6 @@ class PressureRelief:
         return True
 
     def _watch(self) -> None:
-        pause = threading.Event()
-        while True:
+        while not self._stopped.is_set():
             self.update(self._read())
-            pause.wait(POLL_S)
+            self._stopped.wait(POLL_S)

@@ -119,6 +119,7 @@ class Scheduler:
             else:
                 self._registry.activity.progressed()
                 self._deliver(self._require_runner().step())
+        self._pressure.stop()
 
     # Called by the reader, from its own thread.
 
@@ -266,9 +267,8 @@ class Scheduler:
         runner = self._runner_for(command)
         self._keys += 1
         request.key = self._keys
-        prepared = request.preparation
         request.admitted = runner.add(
-            request.key, command, request.seed, plain_text=request.writer.plain_text, prepared=prepared
+            request.key, command, request.seed, plain_text=request.writer.plain_text, prepared=request.preparation
         )
         request.preparation = None  # its images would take memory until the answer ends
         self.tokens.prompt += request.admitted.prompt_tokens

@@ -113,6 +113,7 @@ class OutputQueue:
         """Drop all later output: the last line is queued."""
         with self._lock:
             self._closed = True
+            self._work.notify()
 
     def flush(self, seconds: float | None = None) -> bool:
         """Wait until all output is written, and return False if the host has closed its end.
@@ -125,14 +126,13 @@ class OutputQueue:
             return not self._broken
 
     def run(self, on_drained: Callable[[], None], on_broken: Callable[[], None]) -> None:
-        """Run the writer's thread.
+        """Run the writer's thread, until the queue is closed and all is written or the host has closed its end.
 
         Args:
             on_drained: Called when the engine may step again.
             on_broken: Called when the host has closed its end; nothing is written any more.
         """
-        while True:
-            batch = self._take()
+        while batch := self._take():
             items = _merge(batch.items) if batch.stream_bytes > MERGE_THRESHOLD_BYTES else batch.items
             lines = [encode_tokens(item) if isinstance(item, Token) else item.data for item in items]
             try:
@@ -155,10 +155,12 @@ class OutputQueue:
                 self._writer_idle = False
                 self._work.notify()
 
-    def _take(self) -> _Batch:
-        """Wait for output, and take all of it."""
+    def _take(self) -> _Batch | None:
+        """Wait for output, and take all of it. Return None if no more can follow."""
         with self._lock:
             while not self._queue:
+                if self._closed:
+                    return None
                 self._writer_idle = True
                 self._work.wait()
             self._writing = True

@@ -14,6 +14,7 @@ from lmwire_protocol import Command, Quit, events
 
 from ..errors import LmwireError, WorkerClosed, WorkerExited, WorkerLost
 from ..protocol.session import ClientSession, Event
+from .child import Spawn, spawn_process
 from .output_reader import OutputReader
 from .process import Process
 from .token_coalescer import TokenCoalescer
@@ -72,6 +73,7 @@ class Connection:
         deliver: Called on the reading thread with all deliveries since the last call. Puts each into its queue.
         on_stderr: Called on the connection's thread with each line of stderr.
         reader: Reads the worker's output instead of that thread.
+        spawn: Starts the program.
 
     Raises:
         OSError: The command cannot be spawned.
@@ -84,6 +86,7 @@ class Connection:
         deliver: Callable[[list[tuple[ResponseQueue, Delivery]]], None],
         on_stderr: Callable[[str], None] | None,
         reader: OutputReader | None = None,
+        spawn: Spawn = spawn_process,
     ) -> None:
         self._deliver = deliver
         self._session = ClientSession()
@@ -95,7 +98,12 @@ class Connection:
         self._lock = threading.Lock()
         with self._lock:  # the callbacks wait until `_process` is set
             self._process = Process(
-                command, on_output=self._receive, on_exit=self._end, on_stderr=on_stderr, reader=reader
+                command,
+                on_output=self._receive,
+                on_exit=self._end,
+                on_stderr=on_stderr,
+                reader=reader,
+                spawn=spawn,
             )
 
     @property

@@ -6,7 +6,6 @@ reader. The reaper waits for the process. POSIX only.
 
 import os
 import selectors
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from math import inf
 from signal import SIGKILL, Signals
 from time import monotonic
 
-from ..child_process import child_environment
+from .child import Spawn, spawn_process
 from .output_reader import OutputReader
 from .stderr_tail import StderrTail
 
@@ -36,6 +35,7 @@ class Process:
         on_exit: Called once, as the last callback, with the exit code or the signal's negated number.
         on_stderr: Called with each line of stderr.
         reader: Reads stdout instead of the pump while the process is alive.
+        spawn: Starts the program.
 
     Raises:
         OSError: The process cannot be spawned.
@@ -49,14 +49,15 @@ class Process:
         on_exit: Callable[[int], None],
         on_stderr: Callable[[str], None] | None = None,
         reader: OutputReader | None = None,
+        spawn: Spawn = spawn_process,
     ) -> None:
         self._on_output, self._on_exit = on_output, on_exit
         self._stderr_tail = StderrTail(on_stderr)
         self._reader = reader
-        self._popen = _spawn(command)
-        self.pid = self._popen.pid
-        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
-        self._stdin, self._stdout, self._stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
+        self._child = spawn(command)
+        self.pid = self._child.pid
+        self._stdin, self._stdout, self._stderr = self._child.stdin, self._child.stdout, self._child.stderr
+        self._returncode = 0
         self._wake_reader, self._wake_writer = os.pipe()
         for descriptor in (self._stdin.fileno(), self._stdout.fileno(), self._stderr.fileno(), self._wake_writer):
             os.set_blocking(descriptor, False)
@@ -109,7 +110,7 @@ class Process:
         """Send a signal to the process group, unless the process has ended."""
         with self._lock:
             if not self._reaped:
-                self._signal_group(signal)
+                self._child.signal(signal)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the process is gone and `on_exit` has returned. Return whether that is so.
@@ -121,17 +122,11 @@ class Process:
         return not self._pump.is_alive()
 
     def _reap(self) -> None:
-        self._popen.wait()
+        self._returncode = self._child.wait()
         with self._lock:
-            # The process's children must not outlive it. The group's id still belongs to them: the system assigns ids
-            # in turn, and this one was free for only microseconds.
-            self._signal_group(SIGKILL)
+            self._child.signal(SIGKILL)  # its children must not outlive it
             self._reaped = True
             self._wake()
-
-    def _signal_group(self, signal: Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # macOS raises the second for a group of zombies
-            os.killpg(self.pid, signal)
 
     def _run(self) -> None:
         try:
@@ -150,7 +145,7 @@ class Process:
             self.signal(SIGKILL)  # the process is still alive only if a callback failed
             self._reaper.join()
             self._close_pipes()
-            self._on_exit(self._popen.returncode)
+            self._on_exit(self._returncode)
 
     def _wait_and_handle(self) -> None:
         """Wait for the next event of a pipe or timer, and handle it."""
@@ -235,17 +230,3 @@ class Process:
                 pipe.close()
             os.close(self._wake_reader)
             os.close(self._wake_writer)
-
-
-def _spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    # In its own session, Ctrl-C in the host's terminal reaches only the host. Signals to the process group reach only
-    # the command and its children, such as a shell's or a container client's.
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-        env=child_environment(),
-    )

@@ -1,0 +1,256 @@
+"""Workers on threads of the test's process, for hosts that may start one: the real session, without a new interpreter.
+
+A host's `spawn` is `on_thread`, which takes the commands that `fake` and `mock` return. Socket pairs stand for the
+pipes: their shutdown ends a read at the other end, as the death of a process does.
+"""
+
+import json
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from signal import SIGKILL, Signals
+from typing import IO, NoReturn
+
+from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_worker.mock.plan import plan
+from lmwire_worker.process.stderr_log import Log
+from lmwire_worker.process.stdio import Pipes
+from lmwire_worker.scheduling.scheduler import Scheduler
+from lmwire_worker.session.output_queue import OutputQueue
+from lmwire_worker.session.request_registry import RequestRegistry
+from lmwire_worker.session.v1 import Session
+from support.process import fake_worker
+from support.process.fake_worker import Descriptors, fake, write
+from support.process.mock_host import Event, WorkerOutput, mock
+from support.process.worker_process import SECONDS, WorkerProcess
+from support.runners.stepped_engine import Bystander
+
+_PIDS = count(10_000_000)
+"""Numbers that no process has, since the system's end at 4,194,304."""
+_EXIT_PROTOCOL = 76
+NEEDS_A_PROCESS = {
+    *("crash-start", "crash-mid-line", "crash-mid-stream", "crash-after-terminal", "newer-version", "stderr-flood"),
+    *("stall", "grandchild", "ignore-eof", "ignore-sigterm"),
+}
+"""Faults that end or change a whole process, or never end."""
+
+
+class Died(BaseException):
+    """The end of a worker by a signal."""
+
+    def __init__(self, number: Signals) -> None:
+        self.number = number
+
+
+def die(number: Signals) -> NoReturn:
+    """End the worker on this thread by a signal."""
+    raise Died(number)
+
+
+class WorkerThread:
+    """A worker on a thread, as the `Child` of a host or the process of a `WorkerProcess`. Any signal kills it.
+
+    Args:
+        run: Runs the worker on the given descriptors, and returns its exit code.
+    """
+
+    def __init__(self, run: Callable[[Descriptors], int]) -> None:
+        self.pid = next(_PIDS)
+        pairs = [socket.socketpair() for _ in range(3)]
+        self._ours = [ours for ours, _ in pairs]
+        self.stdin, self.stdout, self.stderr = (
+            _file(theirs, mode) for (_, theirs), mode in zip(pairs, ("wb", "rb", "rb"), strict=True)
+        )
+        self._lock = threading.Lock()
+        self._signal: Signals | None = None
+        self._returncode = 0
+        self._thread = threading.Thread(target=self._run, args=(run,), name=f"worker-{self.pid}", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), "the worker has not ended"
+        return self._returncode
+
+    def kill(self) -> None:
+        self.signal(SIGKILL)
+
+    def signal(self, signal: Signals) -> None:
+        with self._lock:
+            self._signal = self._signal or signal
+            for ours in reversed(self._ours):  # the input last, since its end makes a mock look at the others
+                if ours.fileno() >= 0:
+                    ours.shutdown(socket.SHUT_RDWR)
+
+    def _run(self, run: Callable[[Descriptors], int]) -> None:
+        code = 1
+        try:
+            code = run(Descriptors(*(ours.fileno() for ours in self._ours)))
+        except SystemExit as exit:
+            code = exit.code if isinstance(exit.code, int) else 1
+        except Died as death:
+            code = -death.number
+        except OSError:
+            pass  # the host has closed its ends, or the worker was killed
+        finally:
+            with self._lock:
+                self._returncode = -self._signal if self._signal else code
+                for ours in self._ours:
+                    ours.close()
+
+
+def on_thread(command: Sequence[str]) -> WorkerThread:
+    """Run a fake or mock worker on a thread.
+
+    Args:
+        command: What `fake` or `mock` returned.
+    """
+    for start, run in ((fake("Good")[:-1], run_fake), (mock(), run_mock)):
+        if list(command[: len(start)]) == start:
+            return WorkerThread(partial(run, arguments=command[len(start) :]))
+    raise AssertionError(f"{command} is neither a fake nor a mock worker")
+
+
+def start_on_thread(command: Sequence[str], **_: object) -> WorkerThread:
+    """Start a fake or mock worker for a `WorkerProcess`. Ignores the keywords of a process."""
+    return on_thread(command)
+
+
+class MockOnThread(WorkerProcess):
+    """A mock worker on a thread, for tests that speak the protocol line by line.
+
+    Args:
+        options: The command line of `lmwire mock`, without faults of the process.
+    """
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(command=mock(*options), start=start_on_thread)
+
+
+def run_on_thread(command: Sequence[str], *requests: Event) -> WorkerOutput:
+    """Run a mock to its end as `run_worker` does, on a thread.
+
+    Args:
+        command: What `mock` or `faulty` returned.
+        requests: The worker's input.
+    """
+    worker = on_thread(command)
+    with ThreadPoolExecutor(2) as pool, worker.stdin, worker.stdout, worker.stderr:
+        outputs = [pool.submit(_read_all, pipe) for pipe in (worker.stdout, worker.stderr)]
+        with suppress(BrokenPipeError):  # it may end before it has read everything
+            worker.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+        worker.stdin.close()
+        stdout, stderr = (output.result() for output in outputs)
+    return WorkerOutput(stdout, stderr, worker.wait(SECONDS))
+
+
+def _read_all(pipe: IO[bytes]) -> bytes:
+    return b"".join(iter(lambda: pipe.read(1 << 16), b""))
+
+
+def run_fake(descriptors: Descriptors, arguments: Sequence[str]) -> int:
+    """Run a fake worker, and return its exit code.
+
+    Args:
+        descriptors: The worker's ends of its pipes.
+        arguments: The class and its arguments.
+    """
+    name, *others = arguments
+    getattr(fake_worker, name)(*others, descriptors=descriptors, die=die).run()
+    return 0
+
+
+def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
+    """Run a mock worker, and return its exit code. It knows no signals, no deadlines and no bridge sessions.
+
+    Args:
+        descriptors: The worker's ends of its pipes.
+        arguments: The command line of `lmwire mock`, without faults of the process.
+    """
+    asked = {option.partition(":")[0] for option in arguments}
+    assert asked.isdisjoint(NEEDS_A_PROCESS), "this fault would meet the test's process"
+    mocked = plan(list(arguments))
+    pipes = mocked.around(Pipes(descriptors.stdin, descriptors.stdout, -1))
+    output = OutputQueue(pipes.write)
+    registry = RequestRegistry(output)
+    log = LogTo(descriptors.stderr)
+    scheduler = Scheduler(registry, output, mocked.engine, log)
+    codes: list[int] = []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        registry.drain()
+        registry.cancel_where(lambda request: True)
+
+    features = mocked.engine.features
+    session = Session(
+        registry, output, scheduler, Bystander(), mocked.engine.names, features, log, lambda: end(_EXIT_PROTOCOL)
+    )
+
+    def serve(line: Line) -> None:
+        try:
+            fields = decode_object(line)
+        except RequestError as error:
+            session.refuse(line, error)
+        else:
+            session.serve(fields, len(line.data))
+        output.wait_for_reply_capacity()
+
+    def read() -> None:
+        try:
+            lines = LineSplitter(limits.LINE_IN_BYTES)
+            while data := pipes.read(1 << 16):
+                for line in lines.feed(data):
+                    serve(line)
+            for line in lines.finish():
+                serve(line)
+        finally:
+            registry.drain()
+            if _is_shut(descriptors.stdout):
+                end(0)
+
+    reader = threading.Thread(target=read, name="worker-reader", daemon=True)
+    writer = threading.Thread(
+        target=output.run, args=(registry.wake, lambda: end(0)), name="worker-writer", daemon=True
+    )
+    reader.start()
+    writer.start()
+    scheduler.run()
+    registry.close()
+    writer.join()
+    with socket.socket(fileno=os.dup(descriptors.stdin)) as stdin:
+        stdin.shutdown(socket.SHUT_RD)  # after a quit, the reader still waits for the next line
+    reader.join()
+    return codes[0] if codes else 0
+
+
+class LogTo(Log):
+    """A log that writes at once.
+
+    Args:
+        descriptor: The descriptor to write to.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __call__(self, text: str) -> None:
+        with suppress(OSError):
+            write(self._descriptor, f"lmwire: {text}\n".encode())
+
+
+def _file(end: socket.socket, mode: str) -> IO[bytes]:
+    return open(end.detach(), mode, buffering=0)
+
+
+def _is_shut(descriptor: int) -> bool:
+    """Return whether nothing can be written any more, because the worker was killed."""
+    poller = select.poll()
+    poller.register(descriptor, 0)
+    return bool(poller.poll(0))
