@@ -16,7 +16,7 @@ import pytest
 
 from lmwire_protocol import Generate, Line, RequestError
 from lmwire_worker.generation.admission import Admission
-from lmwire_worker.generation.batching.length_buckets import LengthBucketedBatch
+from lmwire_worker.generation.batching import Batch
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.preparation_threads import PreparationThreads
 from lmwire_worker.generation.request_preparation import RequestPreparer
@@ -59,9 +59,9 @@ STAGES: Final[dict[str, tuple[type, str, dict[str, Any]]]] = {
     "the grammar": (ConstraintFactory, "make_constraint", CONSTRAINED),
     "the admission": (Admission, "check", CHAT),
     "the choices": (RequestPreparer, "build_sequences", CHAT),
-    "the prefill": (LengthBucketedBatch, "prefill", CHAT),
-    "the start of decode": (LengthBucketedBatch, "start_decoding", CHAT),
-    "decode": (LengthBucketedBatch, "decode", CHAT),
+    "the prefill": (Batch, "prefill", CHAT),
+    "the start of decode": (Batch, "start_decoding", CHAT),
+    "decode": (Batch, "decode", CHAT),
     "the text of a token": (OutputProcessor, "add", CHAT),
 }
 

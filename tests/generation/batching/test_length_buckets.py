@@ -1,12 +1,12 @@
-"""Rows of very different length run in batches of their own, and nothing else changes."""
+"""Rows of very different length run in groups of their own, and nothing else changes."""
 
 from typing import Any
 
 import mlx.core as mx
 import pytest
 
-from lmwire_protocol import Generate, Generation
-from lmwire_worker.generation.batching import LengthBucketedBatch
+from lmwire_protocol import Generate
+from lmwire_worker.generation.batching import Batch
 from lmwire_worker.generation.batching.length_buckets import (
     FIRST_BUCKET_TOKENS,
     MIN_PADDING_TOKENS,
@@ -15,7 +15,6 @@ from lmwire_worker.generation.batching.length_buckets import (
 )
 from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.structured_output import Constraint
 from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
 LONG = 1300
@@ -41,11 +40,15 @@ def long(**fields: Any) -> Generate:
     return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
 
 
-def batches(runner: GenerationRunner) -> list[int]:
-    """Return the number of rows of each batch."""
-    generator = runner._active.batch
-    assert isinstance(generator, LengthBucketedBatch)
-    return sorted(part.running for part in generator._batches.values() if part.running)
+def batch_of(runner: GenerationRunner) -> Batch:
+    batch = runner._active.batch
+    assert isinstance(batch, Batch)
+    return batch
+
+
+def groups(runner: GenerationRunner) -> list[int]:
+    """Return the number of rows of each group."""
+    return sorted(len(group.rows) for group in batch_of(runner).answer_groups)
 
 
 def run_beside_a_long_one(driver: Driver) -> None:
@@ -124,18 +127,18 @@ def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(runner_of:
     driver = Driver(runner_of("qwen3"))
     run_beside_a_long_one(driver)
     driver.step()
-    assert batches(driver.runner) == [1, MANY]
+    assert groups(driver.runner) == [1, MANY]
     for number in range(MANY - 2):
         driver.remove(number)
     driver.step()
-    assert batches(driver.runner) == [3]
+    assert groups(driver.runner) == [3]
     driver.finish()
     for number in (MANY - 2, MANY - 1):
         assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
 
 
 def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(runner_of: RunnerOf) -> None:
-    """The row leaves an empty batch after its first token. That batch must forget the row."""
+    """The row leaves an empty group after its first token. That group must forget the row."""
     runner = runner_of("qwen3")
     driver = Driver(runner)
     driver.add(0, long(max_tokens=60))
@@ -143,10 +146,10 @@ def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(runne
         driver.step()
     driver.add(1, short(1, max_tokens=60))
     driver.steps(6)
-    assert batches(runner) == [2]
+    assert groups(runner) == [2]
     for number in range(2, MANY):
         driver.add(number, short(number, max_tokens=60))
-    while batches(runner) != [1, MANY - 1]:
+    while groups(runner) != [1, MANY - 1]:
         driver.step()
     driver.finish()
     assert driver.answers[1].token_ids == ask(runner, short(1, max_tokens=60))[0].token_ids
@@ -181,16 +184,11 @@ def test_rows_move_up_as_they_grow(runner_of: RunnerOf) -> None:
         assert answers[key].token_ids == ask(runner, request)[0].token_ids
 
 
-def test_a_batch_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> None:
+def test_a_group_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> None:
     driver = Driver(runner_of("llama"))
     run_beside_a_long_one(driver)
     driver.step()
-    generator = driver.runner._active.batch
-    assert isinstance(generator, LengthBucketedBatch)
-    taken = {
-        part.running: sum(layer.nbytes for layer in part._generation_batch.prompt_cache)
-        for part in generator._batches.values()
-    }
+    taken = {len(group.rows): group.nbytes for group in batch_of(driver.runner).answer_groups}
     assert taken[MANY] < MANY * taken[1] / 4
     for key in [*driver.running]:
         driver.remove(key)
@@ -283,44 +281,4 @@ def test_a_cancel_ends_a_row_of_any_batch(steps: int, runner_of: RunnerOf) -> No
     driver.finish()
     for number in range(1, MANY):
         assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
-    assert batches(driver.runner) == []
-
-
-def test_no_more_rows_run_than_there_may_be(runner_of: RunnerOf) -> None:
-    network = runner_of("qwen3")._network
-    assert network is not None
-    batch = LengthBucketedBatch(
-        network, 2, 1, eos_token_ids=set(), xtc_special_tokens=set(), positions=1 << 20, padding=MIN_PADDING_TOKENS
-    )
-    rows = [_Row(prompt(n, length)) for n, length in enumerate((4, 5, 600, 601, 1300))]
-    uids = {id(row): batch.add(row, row.prompt) for row in rows}
-    most = 0
-    while any(len(row.tokens) < 5 for row in rows):
-        if batch.admit_prompts(256):
-            batch.prefill(256)
-        batch.start_decoding()
-        most = max(most, batch.running)
-        batch.drop([uids[id(row)] for row in batch.decode() if row.remaining_tokens == 0])
-    batch.close()
-    assert most == 2
-    assert all(len(row.tokens) == 5 for row in rows)
-
-
-class _Row:
-    """Five tokens long."""
-
-    request: Generation = Generate(prompt="")
-    seed = 0
-    constraint: Constraint | None = None
-
-    def __init__(self, prompt: list[int]) -> None:
-        self.prompt = prompt
-        self.tokens: list[int] = []
-
-    @property
-    def remaining_tokens(self) -> int:
-        return 5 - len(self.tokens)
-
-    def append_token(self, token: int, logprob: object) -> bool:
-        self.tokens.append(token)
-        return self.remaining_tokens > 0
+    assert groups(driver.runner) == []

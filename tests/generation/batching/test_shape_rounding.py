@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.batching import LengthBucketedBatch, continuous_batch, round_shape
-from lmwire_worker.generation.batching.shape_rounding import MAX_ROUNDED_TOKENS
+from lmwire_worker.generation.batching import Batch, batch, round_shape
+from lmwire_worker.generation.batching.chunks import MAX_ROUNDED_TOKENS
 from lmwire_worker.generation.prefill import policy
 from lmwire_worker.generation.prefill.policy import PrefillPolicy
 from lmwire_worker.generation.runner import MAX_PREFILL_BATCH, GenerationRunner
@@ -45,7 +45,7 @@ def runner(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gen
 
 
 def preparing(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
-    monkeypatch.setattr(continuous_batch, "compiles_each_shape", lambda: True)
+    monkeypatch.setattr(batch, "compiles_each_shape", lambda: True)
     runner.clear_cache()
     runner._active.reset()
     yield runner
@@ -121,7 +121,7 @@ def test_answers_are_the_same_with_rounded_shapes(count: int, runner: Generation
     padded = ask(runner, *requests, seeds=range(count))
     runner._active.reset()
     with pytest.MonkeyPatch.context() as plain:
-        plain.setattr(continuous_batch, "compiles_each_shape", lambda: False)
+        plain.setattr(batch, "compiles_each_shape", lambda: False)
         assert [answer.token_ids for answer in ask(runner, *requests, seeds=range(count))] == [
             answer.token_ids for answer in padded
         ]
@@ -152,17 +152,28 @@ def test_choices_share_a_padded_prompt(runner: GenerationRunner) -> None:
     assert len({tuple(answer.token_ids) for answer in several}) == 3
 
 
-def test_padding_rows_take_no_memory_after_the_prefill(runner: GenerationRunner) -> None:
+def test_padding_rows_take_no_memory_after_the_prefill(
+    runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    padded = prompt_bytes(runner)
+    monkeypatch.setattr(batch, "compiles_each_shape", lambda: False)
+    runner._active.reset()
+    assert padded == prompt_bytes(runner)
+
+
+def prompt_bytes(runner: GenerationRunner) -> int:
+    """Return the size of the caches of five prompts after their first chunk."""
     driver = Driver(runner)
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
     driver.step()
-    batch = runner._active.batch
-    assert isinstance(batch, LengthBucketedBatch)
-    (part,) = batch._batches.values()
-    assert {len(cache.offset) for cache in part._prompt_batch.prompt_cache} == {5}
-    assert {cache.keys.shape[0] for cache in part._prompt_batch.prompt_cache} == {5}
+    rows = runner._active.batch
+    assert isinstance(rows, Batch)
+    (group,) = rows.prompt_groups
+    assert [len(state.tokens) for state in group.rows] == [length - 1 for length in LENGTHS[:5]]
+    size = group.nbytes
     driver.finish()
+    return size
 
 
 def test_no_padding_stands_where_the_model_knows_no_position(folder_of: FolderOf, monkeypatch: Any) -> None:

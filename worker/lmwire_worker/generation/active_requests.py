@@ -5,12 +5,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .batching import LengthBucketedBatch, SpeculativeBatch
+from .batching import Batch, SpeculativeBatch
 from .cache_manager import CacheManager
 from .media_backend import MediaInput
 from .sequence import Sequence
-
-Batch = LengthBucketedBatch | SpeculativeBatch
 
 
 class ActiveRequests:
@@ -20,7 +18,7 @@ class ActiveRequests:
         new_batch: Makes an empty batch.
     """
 
-    def __init__(self, new_batch: Callable[[], Batch]) -> None:
+    def __init__(self, new_batch: Callable[[], Batch | SpeculativeBatch]) -> None:
         self.by_key: dict[int, list[Sequence]] = {}
         """The choices of each request that have not ended."""
         self.in_batch: dict[int, Sequence] = {}
@@ -28,10 +26,10 @@ class ActiveRequests:
         self.restarting: deque[Sequence] = deque()
         """Sequences that a failed step stopped, and that start again one by one."""
         self._new_batch = new_batch
-        self._batch: Batch | None = None
+        self._batch: Batch | SpeculativeBatch | None = None
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> Batch | SpeculativeBatch:
         """The batch. It is made when it is first used."""
         if self._batch is None:
             self._batch = self._new_batch()

@@ -26,15 +26,9 @@ from ..engine.interface import (
 from ..engine.preparation import Prepared
 from ..models.memory_budget import measure_freed, memory_usage, release_unused_memory
 from ..output_parsing import Syntax
-from .active_requests import ActiveRequests, Batch
+from .active_requests import ActiveRequests
 from .admission import Admission, MemoryBudget
-from .batching import (
-    LengthBucketedBatch,
-    SpeculativeBatch,
-    TargetDraftPair,
-    supports_batching,
-    supports_padding,
-)
+from .batching import Batch, SpeculativeBatch, TargetDraftPair, supports_batching, supports_padding
 from .cache_manager import CacheManager
 from .media_backend import MediaBackend
 from .media_queue import MediaQueue
@@ -332,11 +326,11 @@ class GenerationRunner:
             events += [event for sequence in sequences for event in sequence.finish("capacity")]
         return events
 
-    def _new_batch(self) -> Batch:
+    def _new_batch(self) -> Batch | SpeculativeBatch:
         network, preparer = self._network, self._preparer
         if isinstance(network, TargetDraftPair):
             return SpeculativeBatch(network, preparer.end_token_ids, preparer.xtc_special_tokens)
-        return LengthBucketedBatch(
+        return Batch(
             network,
             self.max_batch_size,
             self._max_prefill_batch,

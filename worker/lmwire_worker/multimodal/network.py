@@ -1,4 +1,4 @@
-"""Adapt a model of mlx-vlm to mlx-lm's batches: tokens and caches in, logits out."""
+"""Adapt a model of mlx-vlm to the batch: tokens and mlx-lm's caches in, logits out."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class UnsupportedCache(Exception):
 
 
 class RecurrentCache(own_caches.ArraysCache, text_caches.ArraysCache):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
-    """Both mlx-vlm's cache, which its recurrent layers need, and mlx-lm's, which mlx-lm's batches need."""
+    """Both mlx-vlm's cache, which its recurrent layers need, and mlx-lm's, which the batch needs."""
 
 
 class MultimodalNetwork(nn.Module):
@@ -45,7 +45,7 @@ class MultimodalNetwork(nn.Module):
         return hasattr(self.model.language_model, "get_rope_index")
 
     def make_cache(self) -> list[Any]:
-        """Return caches of mlx-lm: mlx-vlm's copies of them do not support mlx-lm's batches.
+        """Return caches of mlx-lm: mlx-vlm's copies of them have no batched form.
 
         Raises:
             UnknownCache: mlx-lm has no such cache.

@@ -1,24 +1,20 @@
-"""Continuous batching on top of mlx-lm's generator. Only this package uses that library's internals.
+"""Continuous batching: the rows of all requests are computed together, and come and go at any step.
 
-mlx-lm (0.32) samples row by row if rows have different samplers, and evaluates full log-probabilities for every row of
-every step. The subclasses here sample all rows in one pass, and compute only what requests ask for, which is faster.
-They reuse mlx-lm's caches and its evaluation one step ahead. The caller decides whether a step prefills or decodes.
+The models and the caches are mlx-lm's, used by their public names. What requests do not ask for is not computed: one
+pass samples all rows, and log-probabilities are those of the rows that want them. A step is evaluated while its
+predecessor's tokens are delivered. The caller decides whether a step prefills or decodes.
 """
 
-from .caches import name_special_caches, prefill, supports_batching
-from .continuous_batch import ContinuousBatch, PromptProgress
-from .length_buckets import LengthBucketedBatch, assign_buckets, max_padding_tokens
-from .padding import supports_padding
-from .row_cache import Checkpoint, RowCache
-from .rows import Row
-from .shape_rounding import compiles_each_shape, round_shape
-from .speculative import SpeculativeBatch
-from .target_draft_pair import TargetDraftPair
+from .batch import Batch
+from .caches import Checkpoint, RowCache, name_special_caches, supports_batching
+from .chunks import compiles_each_shape, prefill, round_shape, supports_padding
+from .length_buckets import assign_buckets, max_padding_tokens
+from .rows import PromptProgress, Row
+from .speculative import SpeculativeBatch, TargetDraftPair
 
 __all__ = [
+    "Batch",
     "Checkpoint",
-    "ContinuousBatch",
-    "LengthBucketedBatch",
     "PromptProgress",
     "Row",
     "RowCache",

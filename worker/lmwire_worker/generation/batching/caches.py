@@ -1,17 +1,26 @@
-"""Convert caches between their single form and their batched form."""
+"""The caches of rows: their single form, their batched form, and one row of a batch read without the others."""
 
 import copy
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, CacheList, KVCache, make_prompt_cache
+from mlx.utils import tree_map
+from mlx_lm.models.cache import (
+    BatchKVCache,
+    BatchRotatingKVCache,
+    CacheList,
+    KVCache,
+    RotatingKVCache,
+    make_prompt_cache,
+)
 
-from ..prefix_cache.cache_schema import flatten_caches
+from ..prefix_cache.cache_schema import CacheSchema, flatten_caches, is_sliceable
+from ..prefix_cache.radix_tree import Slices
 
-MAX_CHUNK_TOKENS: Final = 2048
-"""Maximum tokens of one prompt in one step."""
+# A model's caches.
 
 
 def supports_batching(model: nn.Module) -> bool:
@@ -19,26 +28,17 @@ def supports_batching(model: nn.Module) -> bool:
     return all(hasattr(cache, "merge") for cache in flatten_caches(make_prompt_cache(model)))
 
 
-def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, cached_tokens: int = 0) -> list[Any]:
-    """Return a cache with all tokens but the last. The last one is computed on a copy, to detect errors.
-
-    Args:
-        model: The network.
-        tokens: The tokens.
-        cache: The cache of the first `cached_tokens` tokens, which this function takes over; None for an empty one.
-        cached_tokens: Number of tokens in the cache.
-    """
-    cache = cache or make_prompt_cache(model)
-    for start in range(cached_tokens, len(tokens) - 1, MAX_CHUNK_TOKENS):
-        model(mx.array([tokens[start : min(start + MAX_CHUNK_TOKENS, len(tokens) - 1)]]), cache=cache)
-        mx.eval([layer.state for layer in cache])
-    mx.eval(model(mx.array([tokens[-1:]]), cache=copy.deepcopy(cache)))
-    return cache
-
-
 def name_special_caches(caches: Iterable[Any]) -> str:
     """Return the kinds of caches that are not plain KV caches, as text; empty if all are plain."""
     return " and a ".join(sorted({type(cache).__name__ for cache in caches if type(cache) is not KVCache}))
+
+
+def evaluate(caches: Iterable[Any]) -> None:
+    """Wait until caches are computed."""
+    mx.eval([cache.state for cache in caches])
+
+
+# The forms of a cache.
 
 
 def merge_caches(caches: list[list[Any]]) -> list[Any]:
@@ -55,6 +55,21 @@ def to_batched(cache: Any) -> Any:
     return cache if hasattr(cache, "extend") else type(cache).merge([cache])
 
 
+def to_single(cache: Any) -> Any:
+    """Return the single form of a cache with one row."""
+    if isinstance(cache, CacheList):
+        return CacheList(*map(to_single, cache.caches))
+    batched = isinstance(cache, BatchKVCache | BatchRotatingKVCache)
+    return cache.extract(0) if batched and not cache.empty() else cache  # empty ones cannot be extracted
+
+
+def copy_row(cache: Any, index: int) -> Any:
+    """Return a copy of one row of a cache."""
+    if isinstance(cache, CacheList):
+        return CacheList(*(copy_row(part, index) for part in cache.caches))
+    return cache.extract(index) if hasattr(cache, "extract") else copy.deepcopy(cache)
+
+
 def append_empty_rows(cache: BatchKVCache, rows: int) -> BatchKVCache:
     """Append `rows` empty rows to a cache, and return it."""
     cache.extend(BatchKVCache([0] * rows))
@@ -68,16 +83,70 @@ def truncate_rows(cache: BatchKVCache, rows: int) -> None:
     cache.offset, cache.left_padding = cache.offset[:rows], cache.left_padding[:rows]
 
 
-def copy_row(cache: Any, index: int) -> Any:
-    """Return a copy of one row of a cache."""
-    if isinstance(cache, CacheList):
-        return CacheList(*(copy_row(part, index) for part in cache.caches))
-    return cache.extract(index) if hasattr(cache, "extract") else copy.deepcopy(cache)
+# The cache of one row.
 
 
-def to_single(cache: Any) -> Any:
-    """Return the single form of a cache with one row."""
-    if isinstance(cache, CacheList):
-        return CacheList(*map(to_single, cache.caches))
-    batched = isinstance(cache, BatchKVCache | BatchRotatingKVCache)
-    return cache.extract(0) if batched and cache.keys is not None else cache  # empty ones cannot be extracted
+class RowCache:
+    """See `prefix_cache.CacheSource`. Copies are made when they are evaluated.
+
+    Args:
+        layers: The caches of the batch.
+        index: Index of the row in the batch.
+        length: Number of the row's tokens in the caches.
+    """
+
+    def __init__(self, layers: Sequence[Any], index: int, length: int) -> None:
+        self._parts = list(flatten_caches(layers))
+        self._index = index
+        self.length = length
+
+    @property
+    def complete(self) -> bool:
+        """True if the caches hold all of the row's tokens. A model's own code may store them elsewhere."""
+        return all(not part.empty() and (not _is_sliceable(part) or _end(part) >= self.length) for part in self._parts)
+
+    def slices(self, start: int, stop: int) -> Slices:
+        """See `CacheSource.slices`."""
+        return [self._arrays(part, start, stop) for part in self._parts if _is_sliceable(part)]
+
+    def snapshot(self) -> list[Any]:
+        """See `CacheSource.snapshot`."""
+        return [_detached(copy_row(part, self._index)) for part in self._parts if not _is_sliceable(part)]
+
+    def copy(self, layout: CacheSchema) -> list[Any]:
+        """Return a copy of the row's caches in their single form."""
+        return layout.build([self.slices(0, self.length)], self.snapshot(), self.length)
+
+    def _arrays(self, part: Any, start: int, stop: int) -> list[mx.array]:
+        padding = _end(part) - self.length  # on the left
+        row = slice(self._index, self._index + 1)
+        arrays = (part.keys, part.values) if isinstance(part.keys, mx.array) else (*part.keys, *part.values)
+        return [mx.contiguous(array[row, :, padding + start : padding + stop]) for array in arrays]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The cache of a row at one moment. It must be used before the batch computes anything else."""
+
+    tokens: list[int]
+    """The tokens that the cache holds."""
+    cache: RowCache
+
+
+def _is_sliceable(part: Any) -> bool:
+    return isinstance(part, BatchKVCache) or is_sliceable(part)
+
+
+def _end(part: Any) -> int:
+    """Return the number of positions that a sliceable cache holds, padding included."""
+    return part.size() if isinstance(part, BatchKVCache) else part.offset
+
+
+def _detached(part: Any) -> Any:
+    """Return the cache with arrays that share no memory with the batch."""
+    keys = part.keys if isinstance(part, RotatingKVCache) and part.keep == 0 else None
+    if keys is not None and keys.shape[2] > part.max_size:
+        # After a chunk it holds all of the chunk. The batched form takes no more than its window.
+        part = type(part).merge([part]).extract(0)
+    part.state = tree_map(lambda value: mx.contiguous(value) if isinstance(value, mx.array) else value, part.state)
+    return part

@@ -56,7 +56,7 @@ class Prefiller:
         started = time.perf_counter()
         try:
             progress = batch.prefill(size)
-            at_checkpoint = [self._active.in_batch[prompt.uid] for prompt in progress if prompt.end_of_segment]
+            at_checkpoint = [self._active.in_batch[prompt.uid] for prompt in progress if prompt.at_checkpoint]
             self._active.store_checkpoints(at_checkpoint, self._cache_manager)
         except BaseException as error:
             return events + self._recover(error)
@@ -67,7 +67,7 @@ class Prefiller:
             before = sequence.computed_tokens
             events += self.advance(sequence, prompt)
             longest_chunk = max(longest_chunk, sequence.computed_tokens - before)
-        if incomplete := sum(not prompt.end_of_prompt for prompt in progress):
+        if incomplete := sum(not prompt.is_complete for prompt in progress):
             step_s = seconds + (self.decode_s if running else 0.0)
             self._policy.record_step(step_s, running, incomplete, longest_chunk, position)
         return events
@@ -79,11 +79,11 @@ class Prefiller:
             sequence: The choice whose prompt is computed.
             prompt: Its progress.
         """
-        done, total = (count + sequence.prefix_tokens for count in prompt.progress)
+        done, total = (count + sequence.prefix_tokens for count in (prompt.done, prompt.total))
         sequence.advance(done)
         is_whole_prompt = total == len(sequence.prompt)  # unlike that of a choice which joins later, or starts again
         events: list[RunnerEvent] = [PrefillProgress(sequence.key, done, total)] if is_whole_prompt else []
-        if prompt.end_of_prompt and sequence.is_prefill_only:
+        if prompt.is_complete and sequence.is_prefill_only:
             choices = self._active.by_key[sequence.key]
             self._active.drop(sequence.key, self._cache_manager)
             events += [TokenDelta(choice.key, finish_reason="length", choice=choice.choice) for choice in choices]

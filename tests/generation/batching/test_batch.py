@@ -1,0 +1,291 @@
+"""A batch by itself: rows come and go at any step, and each gets the tokens that it gets alone."""
+
+import ast
+import copy
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.models import cache as caches
+from mlx_lm.models.gemma3_text import Model as WindowModel
+from mlx_lm.models.gemma3_text import ModelArgs as WindowArgs
+from mlx_lm.models.llama import Model, ModelArgs
+
+from lmwire_protocol import Generate, Generation
+from lmwire_worker.generation import batching
+from lmwire_worker.generation.batching import Batch, PromptProgress, RowCache, prefill
+from lmwire_worker.generation.structured_output import Constraint
+
+WINDOW = 16
+PROMPTS = [[(7 * row + 3 * place) % 90 + 5 for place in range(length)] for row, length in enumerate((9, 4, 21, 13))]
+
+
+class Row:
+    """Takes greedy tokens, five unless told otherwise."""
+
+    request: Generation = Generate(prompt="")
+    seed = 0
+    constraint: Constraint | None = None
+
+    def __init__(self, prompt: list[int], count: int = 5) -> None:
+        self.prompt = prompt
+        self.tokens: list[int] = []
+        self._count = count
+
+    @property
+    def remaining_tokens(self) -> int:
+        return self._count - len(self.tokens)
+
+    def append_token(self, token: int, logprob: object) -> bool:
+        self.tokens.append(token)
+        return self.remaining_tokens > 0
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    mx.random.seed(3)
+    return Model(
+        ModelArgs(
+            model_type="llama",
+            hidden_size=32,
+            num_hidden_layers=2,
+            intermediate_size=64,
+            num_attention_heads=2,
+            rms_norm_eps=1e-5,
+            vocab_size=100,
+        )
+    )
+
+
+@pytest.fixture
+def batch(network: Any) -> Batch:
+    return new_batch(network)
+
+
+def new_batch(network: Any, rows: int = 8, prompts: int = 8) -> Batch:
+    return Batch(network, rows, prompts, set(), set(), positions=1 << 20, padding=8192)
+
+
+def step(batch: Batch, uids: dict[int, Row]) -> None:
+    """Prefill or start what can be, decode, and drop the rows that have ended."""
+    if batch.admit_prompts(256):
+        batch.prefill(256)
+    batch.start_decoding()
+    for rows in (batch.first_tokens(), batch.decode()):
+        batch.drop([uid for uid, row in uids.items() if row in rows and row.remaining_tokens == 0])
+
+
+def run(batch: Batch, rows: Iterable[Row]) -> list[list[int]]:
+    uids = {batch.add(row, row.prompt): row for row in rows}
+    while any(row.remaining_tokens for row in uids.values()):
+        step(batch, uids)
+    return [row.tokens for row in uids.values()]
+
+
+def alone(network: Any, prompt: list[int], count: int = 5) -> list[int]:
+    return run(new_batch(network), [Row(prompt, count)])[0]
+
+
+def start(batch: Batch, row: Row) -> int:
+    """Return the uid of a row whose prompt is computed but for its last token."""
+    uid = batch.add(row, row.prompt)
+    batch.admit_prompts(256)
+    batch.prefill(256)
+    return uid
+
+
+# Rows.
+
+
+def test_rows_get_together_what_they_get_alone(network: Any, batch: Batch) -> None:
+    assert run(batch, map(Row, PROMPTS)) == [alone(network, prompt) for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize("leaving", range(len(PROMPTS)))
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_a_row_leaves_at_any_step_and_the_others_go_on(at: int, leaving: int, network: Any, batch: Batch) -> None:
+    rows = [Row(prompt, 8) for prompt in PROMPTS]
+    uids = {batch.add(row, row.prompt): row for row in rows}
+    for _ in range(at):
+        step(batch, uids)
+    gone = next(uid for uid, row in uids.items() if row is rows[leaving])
+    batch.drop([gone])
+    del uids[gone]
+    while any(row.remaining_tokens for row in uids.values()):
+        step(batch, uids)
+    assert [row.tokens for row in uids.values()] == [alone(network, row.prompt, 8) for row in uids.values()]
+
+
+def test_no_more_rows_run_than_there_may_be(network: Any) -> None:
+    batch = new_batch(network, rows=2, prompts=1)
+    rows = [Row([(3 * place) % 90 + 5 for place in range(length)]) for length in (4, 5, 600, 601, 1300)]
+    uids = {batch.add(row, row.prompt): row for row in rows}
+    most = 0
+    while any(row.remaining_tokens for row in rows):
+        step(batch, uids)
+        most = max(most, batch.running)
+    assert most == 2
+    assert all(len(row.tokens) == 5 for row in rows)
+
+
+def test_a_prefilled_row_starts_before_those_that_wait(network: Any) -> None:
+    batch = new_batch(network, rows=1)
+    waiting, prefilled = Row([7]), Row(PROMPTS[0])
+    batch.add(waiting, waiting.prompt)
+    uid = batch.add_prefilled(prefilled, prefilled.prompt, prefill(network, prefilled.prompt))
+    assert [progress.uid for progress in batch.start_decoding()] == [uid]
+    batch.first_tokens()
+    while prefilled.remaining_tokens:
+        batch.decode()
+    assert prefilled.tokens == alone(network, PROMPTS[0])
+    assert not waiting.tokens
+
+
+def test_a_first_token_does_not_wait_for_a_row_that_left_after_its_own(batch: Batch) -> None:
+    gone, next_one = Row(PROMPTS[0]), Row(PROMPTS[1])
+    uid = start(batch, gone)
+    batch.start_decoding()
+    assert batch.first_tokens() == [gone]
+    batch.drop([uid])
+    start(batch, next_one)
+    batch.start_decoding()
+    assert batch.first_tokens() == [next_one]
+
+
+def test_tokens_from_before_a_failed_step_are_delivered(
+    network: Any, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Row(PROMPTS[0])
+    start(batch, row)
+    batch.start_decoding()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("this step only")
+
+    monkeypatch.setattr(Model, "__call__", fail)
+    with pytest.raises(RuntimeError, match="this step only"):
+        batch.decode()
+    monkeypatch.undo()
+    assert row.tokens == alone(network, row.prompt)[:1]
+
+
+# Prompts.
+
+
+def test_chunks_end_at_checkpoints_and_before_the_last_token(batch: Batch) -> None:
+    row = Row(PROMPTS[2])
+    uid = batch.add(row, row.prompt, checkpoints=[6, 17])
+    seen: list[PromptProgress] = []
+    while batch.has_prompts:
+        batch.admit_prompts(256)
+        seen += batch.prefill(8)
+    assert [(progress.done, progress.at_checkpoint) for progress in seen] == [
+        (6, True), (14, False), (17, True), (20, True)
+    ]  # fmt: skip
+    assert batch.start_decoding() == [PromptProgress(uid, 21, 21, at_checkpoint=False)]
+
+
+def test_progress_counts_no_cached_tokens(network: Any, batch: Batch) -> None:
+    row = Row(PROMPTS[2])
+    batch.add(row, row.prompt, prefill(network, row.prompt[:12]), prefix_tokens=11)
+    batch.admit_prompts(256)
+    (progress,) = batch.prefill(4)
+    assert (progress.done, progress.total, progress.is_complete) == (4, 10, False)
+
+
+def test_a_copied_cache_starts_another_row_and_shares_nothing(network: Any, batch: Batch) -> None:
+    first, second = Row(PROMPTS[2]), Row(PROMPTS[2])
+    beside = Row(PROMPTS[3])
+    batch.add(beside, beside.prompt)
+    uid = start(batch, first)
+    batch.add_prefilled(second, second.prompt, batch.copy_cache(uid))
+    batch.start_decoding()
+    while any(row.remaining_tokens for row in (first, second, beside)):
+        batch.decode()
+    assert first.tokens == second.tokens == alone(network, PROMPTS[2])
+    assert beside.tokens == alone(network, PROMPTS[3])
+
+
+# What is stored of rows.
+
+
+def test_a_checkpoint_holds_what_is_computed(network: Any, batch: Batch) -> None:
+    row = Row(PROMPTS[2])
+    uid = batch.add(row, row.prompt)
+    assert batch.checkpoint(uid) is None, "it is queued"
+    batch.admit_prompts(256)
+    batch.prefill(8)
+    checkpoint = batch.checkpoint(uid)
+    assert checkpoint and checkpoint.tokens == row.prompt[:8]
+    batch.prefill(256)
+    batch.start_decoding()
+    batch.decode()
+    checkpoint = batch.checkpoint(uid)
+    assert checkpoint and checkpoint.tokens == row.prompt + row.tokens
+    batch.drop([uid])
+    assert batch.checkpoint(uid) is None
+
+
+def test_a_snapshot_of_a_window_after_a_long_chunk_is_no_longer_than_the_window() -> None:
+    mx.random.seed(4)
+    network = WindowModel(
+        WindowArgs(
+            model_type="gemma3_text",
+            hidden_size=32,
+            num_hidden_layers=2,
+            intermediate_size=64,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=16,
+            vocab_size=100,
+            sliding_window=WINDOW,
+            sliding_window_pattern=2,
+        )
+    )
+    tokens = [(3 * place) % 90 + 5 for place in range(3 * WINDOW)]
+    cache = network.make_cache()
+    network(mx.array([tokens]), cache=cache)
+    (window,) = (layer for layer in cache if isinstance(layer, caches.RotatingKVCache))
+    (kept,) = RowCache([window], 0, len(tokens)).snapshot()
+    assert kept.keys.shape[2] == WINDOW < window.nbytes * WINDOW // kept.nbytes
+    resumed = [kept if layer is window else copy.deepcopy(layer) for layer in cache]
+    for token in (9, 31, 8):
+        expected, logits = (network(mx.array([[token]]), cache=layers) for layers in (cache, resumed))
+        assert mx.allclose(logits, expected, atol=1e-5)
+
+
+# The device, and the library below.
+
+
+def test_the_wired_limit_is_that_of_the_device_until_the_batch_is_closed(
+    network: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = [5]
+
+    def set_limit(limit: int) -> int:
+        limits.append(limit)
+        return limits[-2]
+
+    monkeypatch.setattr(mx, "device_info", lambda: {"max_recommended_working_set_size": 9})
+    monkeypatch.setattr(mx, "set_wired_limit", set_limit)
+    batch = new_batch(network)
+    assert limits == [5, 9]
+    batch.close()
+    batch.close()
+    assert limits == [5, 9, 5]
+
+
+def test_only_public_names_of_mlx_lm_are_used() -> None:
+    """Its private names change from one version to the next."""
+    theirs = re.findall(r"\b_[a-z]\w*", Path(str(caches.__file__)).read_text())
+    for file in Path(str(batching.__file__)).parent.glob("*.py"):
+        source = file.read_text()
+        own = re.findall(r"(?:self\.|def )(_\w+)", source)
+        nodes = list(ast.walk(ast.parse(source)))
+        used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert not used & set(theirs) - set(own), file.name
+        libraries = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert {name for name in libraries if name.startswith("mlx_lm")} <= {"mlx_lm.models.cache"}, file.name

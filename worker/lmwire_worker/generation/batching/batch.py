@@ -1,0 +1,305 @@
+"""The batch: prompts join it and answers leave it at any step."""
+
+import itertools
+from collections import deque
+from collections.abc import Collection
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
+
+from .caches import Checkpoint
+from .chunks import compiles_each_shape, round_shape
+from .length_buckets import assign_buckets, bucket_of
+from .row_group import RowGroup
+from .rows import PromptProgress, Row, RowState
+
+CLEAR_INTERVAL: Final = 512
+"""Steps between two releases of freed memory."""
+
+
+class Batch:
+    """Rows in three stages: queued, prefilled, decoded. Each length bucket has a group of rows for each stage.
+
+    A row is queued (`add`), then prefilled (`admit_prompts`), then decoded (`start_decoding`), until `drop`. `prefill`
+    computes a chunk of each admitted prompt of one bucket, and the buckets take turns, so that a short prompt does not
+    wait for a long one. `decode` gives each running row a token. Rows of different buckets are decoded together while
+    that costs little padding; see `assign_buckets`.
+
+    Args:
+        model: The network.
+        rows: Maximum number of rows decoded together.
+        prompts: Maximum number of prompts of one bucket prefilled together.
+        eos_token_ids: The tokens that end a turn or a gap.
+        xtc_special_tokens: Tokens that XTC never excludes.
+        positions: Maximum number of positions of the model. Padding never exceeds it.
+        padding: Maximum tokens of padding in a group; see `max_padding_tokens`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        rows: int,
+        prompts: int,
+        eos_token_ids: set[int],
+        xtc_special_tokens: set[int],
+        positions: int,
+        padding: float,
+    ) -> None:
+        self._model = model
+        self._max_rows = rows
+        self._max_prompts = prompts
+        self._sampling = (eos_token_ids, xtc_special_tokens)
+        self._positions = positions
+        self._padding = padding
+        self._rounds_shapes = prompts > 1 and compiles_each_shape()
+        self._uids = itertools.count()
+        self._buckets: dict[int, _Bucket] = {}
+        self._turns: deque[_Bucket] = deque()
+        """The buckets in the order in which they prefill."""
+        self._prefilling: _Bucket | None = None
+        """The bucket whose prompts were admitted last."""
+        self._rows_changed = False
+        """True if rows have started or stopped to run since the last step."""
+        self._steps = 0
+        self._wired_limit = _raise_wired_limit()
+
+    # Rows come and go.
+
+    def add(
+        self,
+        row: Row,
+        prompt: list[int],
+        cache: list[Any] | None = None,
+        prefix_tokens: int = 0,
+        checkpoints: Collection[int] = (),
+    ) -> int:
+        """Queue a row, and return its uid.
+
+        Args:
+            row: Receives the tokens.
+            prompt: The prompt's tokens, which must not change.
+            cache: The cache of the prompt's first tokens, which the row takes over; None for an empty one.
+            prefix_tokens: Number of tokens in the cache. At least one token of the prompt remains.
+            checkpoints: Token counts at which a chunk ends. Chunks also end before and after the last token.
+        """
+        cache = cache or make_prompt_cache(self._model)
+        state = RowState(next(self._uids), row, prompt, cache, prefix_tokens, checkpoints)
+        self._bucket(bucket_of(len(prompt))).queue.append(state)
+        return state.uid
+
+    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
+        """Put a row first in the queue whose cache lacks only the last token, and return its uid.
+
+        Args:
+            row: Receives the tokens.
+            tokens: The row's tokens so far, a list which must not change.
+            cache: The cache of all tokens but the last, which the row takes over.
+        """
+        state = RowState(next(self._uids), row, tokens, cache, len(tokens) - 1)
+        self._bucket(bucket_of(len(tokens))).queue.appendleft(state)
+        return state.uid
+
+    def copy_cache(self, uid: int) -> list[Any]:
+        """Return a copy of the cache of a row whose prompt lacks only its last token."""
+        return next(group for group in self.prompt_groups if group.contains(uid)).copy_cache(uid)
+
+    def checkpoint(self, uid: int) -> Checkpoint | None:
+        """Return the cache of a row; None if the row is queued, or its cache is empty or incomplete."""
+        for group in (*self.prompt_groups, *self.answer_groups):
+            if group.contains(uid):
+                return group.checkpoint(uid)
+        return None
+
+    def drop(self, uids: Collection[int]) -> None:
+        """Remove rows, whether queued, prefilled or decoded."""
+        running = self.running
+        for bucket in self._buckets.values():
+            bucket.dequeue(uids)
+            bucket.prompts.drop(uids)
+            bucket.answers.drop(uids)
+        self._rows_changed |= self.running < running
+
+    def close(self) -> None:
+        """Remove all rows, and restore the device's settings."""
+        self._buckets.clear()
+        self._turns.clear()
+        self._prefilling = None
+        if self._wired_limit is not None:
+            mx.synchronize()
+            mx.set_wired_limit(self._wired_limit)
+            self._wired_limit = None
+
+    # Prefill.
+
+    def admit_prompts(self, max_tokens: int) -> int:
+        """Start to prefill queued prompts of the bucket whose turn it is, and return the number of prompts in work.
+
+        Args:
+            max_tokens: Maximum of the remaining tokens of all prompts in work. A single prompt may have more.
+        """
+        bucket = next((bucket for bucket in self._turns if bucket.has_prompts), None)
+        if bucket is None:
+            return 0
+        self._prefilling = bucket
+        self._turns.remove(bucket)
+        self._turns.append(bucket)
+        in_work = bucket.prompts.rows
+        free = min(self._max_prompts - len(in_work), self._free_rows)
+        tokens = sum(state.remaining for state in in_work)
+        admitted: set[int] = set()
+        for state in bucket.queue:
+            if state.remaining == 1:
+                continue
+            if len(admitted) >= free or (tokens and tokens + state.remaining > max_tokens):
+                break
+            admitted.add(state.uid)
+            tokens += state.remaining
+        bucket.prompts.extend(self._group(bucket.dequeue(admitted)))
+        return len(bucket.prompts.rows)
+
+    def prefill(self, size: int) -> list[PromptProgress]:
+        """Compute a chunk of every prompt of the bucket that `admit_prompts` chose, and return their progress.
+
+        Args:
+            size: Maximum tokens of each chunk. A chunk ends at a checkpoint, too.
+        """
+        if self._prefilling is None:
+            return []
+        group = self._prefilling.prompts
+        chunks = [state.next_chunk(size) for state in group.rows]
+        group.prefill(chunks, self._rounded_shape(group, chunks) if self._rounds_shapes else None)
+        return [state.progress(len(state.tokens)) for state in group.rows]
+
+    def _rounded_shape(self, group: RowGroup, chunks: list[list[int]]) -> tuple[int, int] | None:
+        """Return the shape to which chunks are padded; None if the model has no positions for the padding."""
+        cached = max(len(state.tokens) for state in group.rows)
+        rows, length = round_shape(len(chunks), max(map(len, chunks)), cached)
+        return (rows, length) if cached + length <= self._positions else None
+
+    # Decode.
+
+    def start_decoding(self) -> list[PromptProgress]:
+        """Start to decode the prompts that lack only their last token, and return their progress."""
+        started: list[PromptProgress] = []
+        for bucket in self._buckets.values():
+            done = {state.uid for state in bucket.prompts.rows if state.remaining == 1}
+            cached = [state.uid for state in bucket.queue if state.remaining == 1][: self._free_rows]
+            if not done and not cached:
+                continue
+            group = bucket.prompts.take(done) if done else self._group([])
+            group.extend(self._group(bucket.dequeue(cached)))
+            group.start_decoding()
+            started += [state.progress(len(state.tokens)) for state in group.rows]
+            bucket.answers.extend(group)
+            bucket.answers.has_new_rows = self._rows_changed = True
+        return started
+
+    def first_tokens(self) -> list[Any]:
+        """Give their next token to all running rows of a group that has new ones, and return the rows.
+
+        `decode` delivers tokens once it has started the next step. That is late for a first token: on a CPU, the start
+        takes most of a step's time.
+        """
+        return [row for group in self.answer_groups if group.awaits_first_tokens for row in group.deliver()]
+
+    def decode(self) -> list[Any]:
+        """Compute a step: one token for every running row, unless `first_tokens` has delivered it. Return the rows."""
+        if self._rows_changed:
+            self._regroup()
+            self._rows_changed = False
+        self._steps += 1
+        if self._steps % CLEAR_INTERVAL == 0:
+            mx.clear_cache()
+        return [row for group in self.answer_groups for row in group.decode()]
+
+    def _regroup(self) -> None:
+        """Decode rows together while that costs little padding. Until rows change, all grow alike."""
+        lengths = {state.uid: len(state.tokens) for group in self.answer_groups for state in group.rows}
+        if len(self.answer_groups) < 2 and len(set(map(bucket_of, lengths.values()))) < 2:
+            return
+        assigned = assign_buckets(lengths, self._padding)
+        for number in set(assigned.values()):
+            target = self._bucket(number)
+            for source in [*self._buckets.values()]:
+                uids = {state.uid for state in source.answers.rows if assigned[state.uid] == number}
+                if uids and source is not target:
+                    target.answers.extend(source.answers.take(uids))
+
+    # State.
+
+    @property
+    def prompt_groups(self) -> list[RowGroup]:
+        """The prompts that are prefilled together."""
+        return [bucket.prompts for bucket in self._buckets.values() if bucket.prompts.rows]
+
+    @property
+    def answer_groups(self) -> list[RowGroup]:
+        """The answers that are decoded together."""
+        return [bucket.answers for bucket in self._buckets.values() if bucket.answers.rows]
+
+    @property
+    def running(self) -> int:
+        """Number of rows that are decoded."""
+        return sum(len(bucket.answers.rows) for bucket in self._buckets.values())
+
+    @property
+    def longest_remaining(self) -> int:
+        """Maximum of the remaining tokens of the prompts in work, without their last token.
+
+        Of the bucket that `admit_prompts` chose.
+        """
+        in_work = self._prefilling.prompts.rows if self._prefilling else ()
+        return max((state.remaining - 1 for state in in_work), default=0)
+
+    @property
+    def has_prompts(self) -> bool:
+        """True if a prompt lacks more than its last token."""
+        return any(bucket.has_prompts for bucket in self._buckets.values())
+
+    @property
+    def _free_rows(self) -> int:
+        prefilled = sum(len(bucket.prompts.rows) for bucket in self._buckets.values())
+        return max(0, self._max_rows - self.running - prefilled)
+
+    def _bucket(self, number: int) -> "_Bucket":
+        if number not in self._buckets:
+            self._buckets[number] = bucket = _Bucket(self._group([]), self._group([]))
+            self._turns.append(bucket)
+        return self._buckets[number]
+
+    def _group(self, rows: Collection[RowState]) -> RowGroup:
+        return RowGroup(self._model, *self._sampling, rows)
+
+
+class _Bucket:
+    """The rows of one length bucket, by stage.
+
+    Args:
+        prompts: An empty group.
+        answers: An empty group.
+    """
+
+    def __init__(self, prompts: RowGroup, answers: RowGroup) -> None:
+        self.queue: deque[RowState] = deque()
+        self.prompts = prompts
+        self.answers = answers
+
+    @property
+    def has_prompts(self) -> bool:
+        """True if a prompt lacks more than its last token."""
+        return any(state.remaining > 1 for state in itertools.chain(self.prompts.rows, self.queue))
+
+    def dequeue(self, uids: Collection[int]) -> list[RowState]:
+        """Remove those of the rows that are queued, and return them in their order."""
+        taken = [state for state in self.queue if state.uid in uids]
+        if taken:
+            self.queue = deque(state for state in self.queue if state.uid not in uids)
+        return taken
+
+
+def _raise_wired_limit() -> int | None:
+    """Let MLX wire as much memory as a GPU of Apple recommends, and return the limit before; None on other devices."""
+    recommended: Any = mx.device_info().get("max_recommended_working_set_size")
+    return None if recommended is None else mx.set_wired_limit(recommended)
