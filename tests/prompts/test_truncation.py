@@ -207,7 +207,7 @@ def test_the_ends_of_a_text_have_the_tokens_that_the_whole_text_has_there(
     request = Generate(prompt=text, truncate=truncate, max_tokens=0)
     whole = list(found.encode(text, add_special_tokens=begins))
     for context_len in range(3, 60):
-        ends = Encoder(found, context_len).encode_ends(text, add_special_tokens=begins, truncate=truncate)
+        ends = Encoder(found, context_len).encode_ends(text, "prompt", add_special_tokens=begins, truncate=truncate)
         assert truncate_prompt(request, ends, context_len, found.bos_token_id) == truncate_prompt(
             request, whole, context_len, found.bos_token_id
         )
@@ -231,12 +231,12 @@ def test_what_is_tokenized_does_not_grow_with_the_text(unit: str, truncate: Any)
         tokenized: list[int] = []
 
         class Spy(Encoder):
-            def _tokenize(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
+            def _tokenize(self, text: str, field: str = "", *, add_special_tokens: bool = False) -> list[int]:
                 tokenized.append(len(text))  # noqa: B023
-                return super()._tokenize(text, add_special_tokens=add_special_tokens)
+                return super()._tokenize(text, field, add_special_tokens=add_special_tokens)
 
         text = unit * (size // len(unit))
-        tokens = Spy(found, context_len=100).encode_ends(text, add_special_tokens=False, truncate=truncate)
+        tokens = Spy(found, context_len=100).encode_ends(text, "prompt", add_special_tokens=False, truncate=truncate)
         assert len(tokens) > 100
         sizes[size] = sum(tokenized)
     assert sizes[2**20] == sizes[2**24] < 2**17
@@ -246,15 +246,15 @@ def test_what_is_tokenized_does_not_grow_with_the_text(unit: str, truncate: Any)
 def test_a_cut_leaves_nothing_of_a_special_tokens_text(truncate: Any) -> None:
     """Wherever it falls: the text has no place where a word ends."""
     found = Encoder(tokenizer(None), context_len=100)
-    special = found.encode("<|im_start|>", add_special_tokens=False, allow_overflow=True)
+    special = found.encode("<|im_start|>", "prompt", add_special_tokens=False, allow_overflow=True)
     assert len(special) == 1
     for shift in range(12):
         text = "<|im_start|>" * 10_000 + "!" * shift + "<|im_end|>"
-        tokens = found.encode_ends(text, add_special_tokens=False, truncate=truncate)
+        tokens = found.encode_ends(text, "prompt", add_special_tokens=False, truncate=truncate)
         cut = truncate_prompt(Generate(prompt=text, truncate=truncate), tokens, 100)
         whole = truncate_prompt(
             Generate(prompt=text, truncate=truncate),
-            found.encode(text, add_special_tokens=False, allow_overflow=True),
+            found.encode(text, "prompt", add_special_tokens=False, allow_overflow=True),
             100,
         )
         assert cut == whole

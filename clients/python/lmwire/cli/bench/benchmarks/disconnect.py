@@ -13,6 +13,7 @@ from ..workload import text_prompt
 
 _GENERATED: Final = re.compile(rb'^lmwire_worker_tokens_total{.*kind="completion".*} (\S+)$', re.MULTILINE)
 _CANCELLED: Final = re.compile(rb'^lmwire_worker_requests_total{.*outcome="cancelled".*} (\S+)$', re.MULTILINE)
+_IN_WORK: Final = re.compile(rb"^lmwire_worker_requests_(?:active|queued){.*} (\S+)$", re.MULTILINE)
 """Searched as bytes: parsing all of /metrics would take time from the measurement."""
 _TIMEOUT_S: Final = 120.0
 _LONG_PROMPT_FACTOR: Final = 8
@@ -62,6 +63,7 @@ def _disconnect_s(server: HttpServer, prompt: str, what: Abandoned, stay_s: floa
         elif what == "a whole answer":
             _wait_for_metric(server, _GENERATED, generated + 1)
         else:
+            _wait_for_metric(server, _IN_WORK, 1)  # a request that has not reached the worker is not cancelled there
             sleep(stay_s)
     left = perf_counter()
     _wait_for_metric(server, _CANCELLED, cancelled + 1)
