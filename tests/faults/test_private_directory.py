@@ -160,8 +160,9 @@ def test_every_exit_of_a_worker_removes_its_directory_first() -> None:
     run = subprocess.run([sys.executable, "-P", "-u", "-c", code], capture_output=True, timeout=SECONDS, check=False)
     assert (run.returncode, run.stdout) == (7, b"removed\n")
     sources = [file for file in Path(exits.__file__).parents[1].rglob("*.py") if "os._exit(" in file.read_text()]
-    # Before a directory is made, where a crash is the purpose, and in the sandbox, which makes no directory.
-    expected = {"process/exits.py", "process/signals.py", "faults/process.py", "sandbox/__main__.py"}
+    # Before a directory is made, where a crash is the purpose, and in the processes that make no directory.
+    expected = {"process/exits.py", "process/signals.py", "faults/process.py"}
+    expected |= {"sandbox/__main__.py", "media_decoder/__main__.py"}
     assert {f"{file.parent.name}/{file.name}" for file in sources} == expected
 
 

@@ -25,7 +25,7 @@ def refused(runner: GenerationRunner, *parts: str | ImagePart, **fields: object)
 
 def wide() -> ImagePart:
     file = io.BytesIO()
-    PIL.Image.new("RGB", (2000, 2)).save(file, "PNG")
+    PIL.Image.new("RGB", (500, 2)).save(file, "PNG")
     return image_of(file.getvalue())
 
 

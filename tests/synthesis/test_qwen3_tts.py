@@ -185,7 +185,7 @@ def _decoder(**fields: Any) -> Callable[[Path], None]:
         (_decoder(num_hidden_layers=900), "layers"),
         (_decoder(num_quantizers=3), "4 codes a frame"),
         (_decoder(latent_dim=64), "fails on a first text"),
-        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "no tokenizer that loads"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "is not a tokenizer.json"),
         (lambda folder: (folder / "speech_tokenizer" / "config.json").write_text("[]"), "speech_tokenizer"),
         (lambda folder: (folder / "speech_tokenizer" / "model.safetensors").write_bytes(b"x"), "truncated"),
     ],
