@@ -1,5 +1,4 @@
 """Reasoning on, off and by default, in the prompt."""
-# ruff: noqa: RUF001
 
 from typing import Any
 

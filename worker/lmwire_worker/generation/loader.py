@@ -19,8 +19,9 @@ from ..models.sampling_defaults import read_sampling_defaults
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
-from ..output_parsing import Syntax, find_syntax
+from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
+from ..prompts.model_syntax import find_syntax
 from ..prompts.model_templates import choose_template
 from .admission import MemoryBudget, RowCost, check_load
 from .disk_cache_options import DiskCacheOptions

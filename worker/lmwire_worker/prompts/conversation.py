@@ -47,6 +47,7 @@ class ConversationRenderer:
         self._tools: Sequence[Tool] = request.tools if callable_tools else ()
         self._template = select_template(tokenizer, request.chat_template, tools=bool(self._tools))
         self._traits = probe_template(self._template)
+        self._template = self._traits.template
         self._reasoning = ReasoningSwitch(request.reasoning, self._template, self._traits.message_format, syntax)
 
     @property
@@ -97,38 +98,43 @@ class ConversationRenderer:
                     replace(turn, text=turn.text.replace(MEDIA_MARKERS[kind], f"{placeholder}\n")) for turn in turns
                 ]
         tools = [_tool_schema(tool) for tool in self._tools] or None
-        if self._puts_tools_into_text(turns):
-            assert self._syntax.tools is not None
-            turns, tools = put_tools_into_text(turns, self._tools, self._syntax.tools), None
-        elif tools and self._traits.tools_need_system and (not turns or turns[0].role != "system"):
+        has_calls = any(turn.calls or turn.role == "tool" for turn in turns)
+        if not self._tools and not has_calls:
+            return adapt_roles(turns, self._traits), None
+        shows_another = self._must_describe_format()
+        describes = shows_another or not self._traits.tools
+        calls = shows_another or not self._traits.calls
+        results = shows_another or not self._traits.results
+        if (describes and self._tools) or (has_calls and (calls or results)):
+            described = self._tools if describes else ()
+            turns = put_tools_into_text(turns, described, self._text_format(), calls=calls, results=results)
+            tools = None if describes else tools
+        if tools and self._traits.tools_need_system and (not turns or turns[0].role != "system"):
             turns = [Turn("system", ""), *turns]
         return adapt_roles(turns, self._traits), tools
 
-    def _puts_tools_into_text(self, turns: Sequence[Turn]) -> bool:
-        """Return whether the messages must describe tools in text, because the template cannot.
+    def _text_format(self) -> ToolFormat:
+        """Return the format of the calls that the messages must describe or write, because the template does not.
 
         Raises:
-            RequestError: unsupported: text cannot describe them either.
+            RequestError: unsupported: text cannot do that.
         """
-        if not self._tools and not any(turn.calls or turn.role == "tool" for turn in turns):
-            return False
         tool_format = self._syntax.tools
-        if self._tools and tool_format is None:
+        if tool_format is None:
             problem = "tools: it is not known how this model writes a call, so none could be read; send no tools"
             raise RequestError("unsupported", problem, field="tools")
-        if self._traits.tools and not self._must_describe_format(tool_format):
-            return False
-        if tool_format is None or not can_put_calls_into_text(tool_format):
+        if not can_put_calls_into_text(tool_format):
             field = "tools" if self._tools else "messages"
             problem = f"{field}: the chat template knows no tools, and this model's calls cannot be taught in text"
             raise RequestError("unsupported", problem, field=field)
-        return True
+        return tool_format
 
-    def _must_describe_format(self, tool_format: ToolFormat | None) -> bool:
-        """Return whether text must describe the format that calls are parsed in: the template does not show it."""
+    def _must_describe_format(self) -> bool:
+        """Return whether text must describe the format that calls are parsed in: the template shows another one."""
+        tool_format = self._syntax.tools
         return (
             tool_format is not None
-            and can_put_calls_into_text(tool_format)
+            and tool_format.name in ("json_tools", "gemma3_code")
             and tool_format.start not in self._template.source
         )
 
