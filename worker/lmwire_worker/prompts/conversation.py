@@ -9,7 +9,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, RequestError, Tokenize, Tool
 
-from ..output_parsing import Syntax
+from ..output_parsing import REASONING, Syntax
 from ..tool_parsers import ToolFormat
 from .chat_template import Tools, select_template
 from .media_expander import MediaExpander
@@ -160,6 +160,8 @@ class ConversationRenderer:
         if last.calls:
             problem = f"{_CONTINUE}: the last message calls tools, so there is no text to continue; leave it out"
             raise RequestError("invalid_request", problem, field=_CONTINUE)
+        if last.role == "assistant" and last.reasoning and not last.text:
+            return self._render_continued_reasoning(before, last.reasoning, tools, variables)
         form = self._traits.message_format
         marked = self._template.render(form.messages(_mark_end(turns)), tools, add_generation_prompt=False, **variables)
         text, mark, _ = marked.rpartition(_END_MARKER)
@@ -169,7 +171,28 @@ class ConversationRenderer:
         if last.role != "assistant":
             return text, ""
         closed = self._template.try_render(form.messages(before), tools, add_generation_prompt=False, **variables)
-        return text, text.removeprefix(closed)
+        opening = text.removeprefix(closed)
+        if last.text and self._syntax.start_state(opening.removesuffix(last.text)) == REASONING:
+            # The template opens reasoning for an answer without any: close it before the text.
+            head, ends = text.removesuffix(last.text), self._reasoning.closing_text(opening)
+            added = f"{last.reasoning}{ends}{last.text}"
+            return head + added, opening.removesuffix(last.text) + added
+        return text, opening
+
+    def _render_continued_reasoning(
+        self, before: Sequence[Turn], reasoning: str, tools: Tools, variables: dict[str, Any]
+    ) -> tuple[str, str]:
+        """Return the conversation up to the last character of its last message, which is reasoning alone.
+
+        Raises:
+            RequestError: invalid_request: the model has no reasoning to continue.
+        """
+        if not self._syntax.has_reasoning:
+            problem = f"{_CONTINUE}: the last message has reasoning alone, and this model does not reason; leave it out"
+            raise RequestError("invalid_request", problem, field=_CONTINUE)
+        text, opening = self._render_opened(before, tools, variables)
+        opened = self._reasoning.open_reasoning(opening) + reasoning
+        return text.removesuffix(opening) + opened, opened
 
     def _starts_in_header(self, opening: str) -> bool:
         """Return whether the answer starts in a message's header, where a prefix would not be part of the content."""

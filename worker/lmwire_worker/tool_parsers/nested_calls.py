@@ -132,7 +132,7 @@ class _NestedParser(GeneratorParser):
     def _find_close(self, text: str, start: int, name: str) -> int:
         """Return the start of the tag that closes the one before `start`; -1 if there is none."""
         opening, closing = self._call.open_tag(name), self._call.close_tag(name)
-        depth, at = 1, start
+        depth, at, end = 1, start, start
         while depth:
             end = text.find(closing, at)
             if end < 0:
