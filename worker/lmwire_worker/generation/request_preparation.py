@@ -6,11 +6,10 @@ from collections import abc
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
@@ -55,7 +54,7 @@ class RequestPreparer:
 
     def __init__(
         self,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         max_bytes: int,
         media: MediaBackend | None = None,

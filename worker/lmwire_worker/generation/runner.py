@@ -9,7 +9,6 @@ from typing import Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, Tokenize
 from lmwire_protocol.events import CacheStats
@@ -25,6 +24,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared
 from ..models.memory_budget import measure_freed, memory_usage, release_unused_memory
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .active_requests import ActiveRequests
 from .admission import Admission, MemoryBudget
@@ -66,7 +66,7 @@ class GenerationRunner:
     def __init__(
         self,
         network: nn.Module,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         budget: MemoryBudget,
         disk: DiskTier | None = None,

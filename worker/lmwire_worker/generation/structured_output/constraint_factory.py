@@ -3,10 +3,9 @@
 from functools import cached_property
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError
 
+from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
 from .answer_grammar import answer_grammar
@@ -26,7 +25,7 @@ class ConstraintFactory:
         ends: The eos tokens. They are allowed only where the grammar can end.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int, ends: set[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: set[int]) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
 
