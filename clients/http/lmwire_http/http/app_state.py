@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from ..pool import Pool
-from ..pool.progress_display import ShowProgress, log_downloads
-from ..pool.readiness import Readiness
-from ..pool.startup import Startup
+from ..pool.readiness import Readiness, Startup
+from ..pool.status import ShowProgress, log_downloads
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
 from ..telemetry.traces import Tracer, make_tracer

@@ -11,7 +11,7 @@ from lmwire_protocol import events
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
 from ..pool import Lease
-from ..pool.progress_display import OnProgress
+from ..pool.status import OnProgress
 from .default_options import with_generation_defaults
 
 Batch: TypeAlias = list[TokenDelta | ToolCallDelta]

@@ -10,13 +10,12 @@ from ..errors import RenameField
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint
 from ..http.error_formats import OLLAMA_ERRORS
+from ..http.keep_alive import KeepAlive, idle_limit, keeping_alive
 from ..http.replies import Json
 from ..inference.model_kinds import check_capability
 from ..inference.option_fields import given_fields
 from ..inference.worker_lease import lease_worker
 from ..limits import Inputs
-from ..pool.idle_limits import KeepAlive, idle_limit
-from .keep_alive import keeping_alive
 from .model_names import without_tag
 
 
