@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_http.http.client_identity import identify_client
+from lmwire_http.http.api_keys import identify_client
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND

@@ -7,10 +7,9 @@ from typing import Final
 import msgspec
 
 from ..http.context import RequestContext
+from ..http.endpoint import Json, LineStream, Reply
 from ..http.keep_alive import idle_limit, keeping_alive
-from ..http.replies import Json, LineStream, Reply
-from ..inference.generation import Generation
-from ..inference.worker_lease import lease_worker
+from ..inference.generation import Generation, lease_worker
 from .answer_parts import AnswerPart, PartBuilder, join_parts
 from .model_names import without_tag
 from .request_schema import AnswerRequest
