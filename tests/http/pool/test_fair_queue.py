@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from lmwire_http.http.client_identity import identify_client
+from lmwire_http.http.api_keys import identify_client
 from lmwire_http.pool import Lease
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS

@@ -9,11 +9,10 @@ from lmwire import AsyncStream, AsyncWorker, MessageDict, TemplateOptions
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
 from ..pool import Lease
-from .default_options import with_chat_defaults
 from .generation import Generation, run_generation
-from .new_media import check_new_media, has_media
-from .template_variables import drop_unknown_variables
-from .unsupported_reasoning import drop_unsupported_reasoning
+from .media import check_new_media, has_media
+from .options import with_chat_defaults
+from .template_support import drop_unknown_variables, drop_unsupported_reasoning
 
 Options: TypeAlias = dict[str, Any]
 """Arguments of `lmwire.AsyncWorker.chat`."""

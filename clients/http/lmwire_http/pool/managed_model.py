@@ -12,14 +12,12 @@ from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
 
 from ..errors import ApiError
-from .affinity import PrefixAffinity
 from .fair_queue import FairQueue
 from .hidden_paths import PathRedactor
-from .load_need import LoadNeed
-from .model_spec import ModelSpec
-from .progress_display import OnProgress, ShowProgress
-from .replica import Replica
-from .status import LoadProgress, ModelStatus
+from .memory_budget import LoadNeed
+from .model_resolver import ModelSpec
+from .replica import PrefixAffinity, Replica
+from .status import LoadProgress, ModelStatus, OnProgress, ShowProgress
 
 T = TypeVar("T")
 

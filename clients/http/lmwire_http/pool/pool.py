@@ -21,18 +21,22 @@ from lmwire_protocol import events
 
 from ..errors import ApiError, api_error
 from ..settings import Settings
-from .device_gauge import DeviceGauge
 from .hidden_paths import PathRedactor
-from .idle_reaper import IdleReaper
 from .managed_model import ManagedModel
-from .memory_budget import MemoryBudget
-from .model_lifecycle import ModelLifecycle
-from .model_resolver import ModelResolver
-from .model_spec import ModelSpec
-from .progress_display import ShowProgress, log_downloads
-from .replica import Replica
-from .status import Lease, LoadedModel, LoadProgress, ModelStatus, ServedModel, UnloadedModel
-from .worker_factory import make_worker
+from .memory_budget import DeviceGauge, MemoryBudget
+from .model_lifecycle import IdleReaper, ModelLifecycle
+from .model_resolver import ModelResolver, ModelSpec
+from .replica import Replica, make_worker
+from .status import (
+    Lease,
+    LoadedModel,
+    LoadProgress,
+    ModelStatus,
+    ServedModel,
+    ShowProgress,
+    UnloadedModel,
+    log_downloads,
+)
 
 T = TypeVar("T")
 _log = logging.getLogger("lmwire_http")

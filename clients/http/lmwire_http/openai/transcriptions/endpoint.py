@@ -10,12 +10,9 @@ from lmwire import AsyncTranscript
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import Json, Plain, Reply, reply_with
+from ...http.endpoint import Endpoint, Json, Plain, Reply, reply_with
 from ...http.sse import WaitingEvent, comment, data_event
-from ...inference.finish_reason import finish_reason
-from ...inference.model_kinds import check_capability
-from ...inference.worker_lease import lease_worker
+from ...inference.generation import check_capability, finish_reason, lease_worker
 from .request_schema import TranscriptionRequest, client_field, transcription_options
 from .response_schema import (
     Transcription,
