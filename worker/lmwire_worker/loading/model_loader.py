@@ -1,10 +1,9 @@
 """Load models of every kind. The module itself imports no model library; `MlxModelLoader.prepare` does."""
 
-import contextlib
 import importlib.util
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,8 +66,9 @@ class MlxModelLoader:
         self._missing: str | None = None
 
     def prepare(self) -> None:
-        """Import mlx-lm, after the first reply. A failure is reported by the next load."""
-        from ..process.private_directory import use_private_directory  # after the first reply
+        """Import MLX and the models of mlx-lm, after the first reply. A failure is reported by the next load."""
+        from ..models import mlx_lm_package  # after the first reply
+        from ..process.private_directory import use_private_directory
 
         if "mlx_lm" not in self.names:
             self._missing = worker_not_installed()
@@ -79,8 +79,9 @@ class MlxModelLoader:
             self._missing = f"MLX has no safe place for compiled code: {error}"
             return
         try:
-            with _preserved_file_limit():
-                import mlx_lm  # noqa: F401
+            _raise_file_limit()
+            mlx_lm_package.install()
+            from ..generation import loader  # noqa: F401 (what most loads need)
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
             self._missing = f"mlx-lm cannot be imported ({error}); {worker_install_hint()}"
 
@@ -209,15 +210,7 @@ def _release_memory() -> None:
         release_cached_memory()
 
 
-@contextlib.contextmanager
-def _preserved_file_limit() -> Iterator[None]:
-    """Prevent mlx-lm's import from lowering the limit of open files, which only root could raise again."""
-    change = resource.setrlimit
-    resource.setrlimit = lambda *_: None
-    try:
-        yield
-    finally:
-        resource.setrlimit = change
+def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
-UNBOUNDED: Final = 10**30
+UNBOUNDED: Final = int(1e30)
 """Value of `model_max_length` for a model whose files name no limit, as in transformers."""
 _THINKING_TAGS: Final = (
     ("<think>", "</think>"),
@@ -216,7 +216,7 @@ class Tokenizer:
     @cached_property
     def kind(self) -> DecoderKind:
         """The way from the bytes of tokens to text."""
-        return self._kind or _decoder_kind(self._backend.decoder)
+        return self._kind or decoder_kind(self._backend.decoder)
 
     @cached_property
     def _thinking(self) -> tuple[str | None, str | None]:
@@ -259,7 +259,7 @@ _PARSER_SIGNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 """Texts in a chat template that identify mlx-lm's format of tool calls, in mlx-lm's order."""
 
 
-def _decoder_kind(decoder: Any) -> DecoderKind:
+def decoder_kind(decoder: Any) -> DecoderKind:
     """Return how a decoder of the tokenizers library makes text, by the rules of mlx-lm."""
     program = None if decoder is None else json.loads(decoder.__getstate__())
     if program is None or program.get("type") == "ByteLevel":

@@ -1,23 +1,28 @@
 """Load the tokenizer of a model folder."""
 
+import importlib
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from mlx_lm import utils
-from mlx_lm.tokenizer_utils import BPEStreamingDetokenizer, SPMStreamingDetokenizer, TokenizerWrapper
-from transformers import TokenizersBackend
+from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from .model_files import GENERATION_CONFIG, read_json
+from .architectures import generation_eos_tokens, import_architecture
+from .model_files import read_json
 from .remote_code import untrusted_code_error
-from .tokenizer import DecoderKind, Tokenizer
+from .tokenizer import Tokenizer, decoder_kind
 from .tokenizer_check import check_tokenizer
-from .transformers_tokenizer import TransformersTokenizer
+from .tokenizer_files import SETTINGS, TOKENIZER, read_tokenizer
 from .weights import summarize_exception
 
+_PROGRAM: Final = "chat_template_type"
+"""The setting that names a program in Python instead of a template."""
+_MODULE: Final = re.compile("[a-z0-9_]{1,100}")
+"""The names of mlx-lm's modules with programs that render conversations."""
 
-def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: bool) -> Tokenizer:
+
+def load_tokenizer(folder: Path, config: Mapping[str, Any], *, trust_remote_code: bool) -> Tokenizer:
     """Load a folder's tokenizer.
 
     Args:
@@ -30,43 +35,69 @@ def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: b
     """
     check_tokenizer(folder, trust_remote_code=trust_remote_code)
     try:
-        eos_token_ids = _eos_token_ids(folder, config)
-        wrapper = utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=eos_token_ids)
-    except BaseException as error:  # transformers raises whatever its tokenizers raise
+        settings = read_json(path) if (path := folder / SETTINGS).exists() else {}
+        defaults = _defaults(config)
+        ends = generation_eos_tokens(folder) or config.get("eos_token_id")
+        ends = defaults.get("eos_token_ids") if ends is None else ends
+        options: dict[str, Any] = {
+            "eos_token_ids": (ends,) if isinstance(ends, int) else ends or (),
+            "tool_parser_type": settings.get("tool_parser_type", defaults.get("tool_parser_type")),
+        }
+        found = read_tokenizer(folder, config, **options)
+        if found is None:
+            found = _load_with_transformers(folder, trust_remote_code=trust_remote_code, **options)
+        if program := settings.get(_PROGRAM, defaults.get(_PROGRAM)):
+            _use_program(found, program, wins=_PROGRAM in settings)
+        return found
+    except RequestError:
+        raise
+    except BaseException as error:  # transformers and its tokenizers raise whatever a file leads to
         if "trust_remote_code" in str(error):
             raise untrusted_code_error(f"the tokenizer of {folder} brings its own code") from None
         raise RequestError(
             "bad_model", f"the tokenizer of {folder} does not load: {summarize_exception(error)}"
         ) from None
-    inner: Any = wrapper._tokenizer
+
+
+def _load_with_transformers(folder: Path, *, trust_remote_code: bool, **options: Any) -> Tokenizer:
+    """Return a tokenizer that only transformers can read.
+
+    Raises:
+        RequestError: unsupported.
+    """
+    import mlx_lm.tokenizer_utils  # noqa: F401 (registers a class of its own)
+    from transformers import AutoTokenizer, TokenizersBackend
+
+    from .transformers_tokenizer import TransformersTokenizer
+
+    inner: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
     if not isinstance(inner, TokenizersBackend) and not trust_remote_code:
         problem = f"the tokenizer of {folder} is of class {type(inner).__name__}, which no process can limit"
         raise RequestError("unsupported", f"{problem}; give it a tokenizer.json, or set `trust_remote_code`")
-    renderer = {"renderer": wrapper._chat_template, "renders_tokens": False} if wrapper._chat_template else {}
-    return TransformersTokenizer(
-        inner,
-        eos_token_ids=wrapper.eos_token_ids,
-        tool_parser_type=inner.init_kwargs.get("tool_parser_type"),
-        response_format=wrapper._response_format,
-        kind=_kind(wrapper),
-        **renderer,
-    )
+    has_decoder = isinstance(inner, TokenizersBackend) and (folder / TOKENIZER).exists()
+    kind = decoder_kind(inner.backend_tokenizer.decoder) if has_decoder else "other"
+    return TransformersTokenizer(inner, kind=kind, **options)
 
 
-def _eos_token_ids(folder: Path, config: dict[str, Any]) -> Any:
-    """Return the tokens that end a turn, as mlx-lm reads them: those of generation_config.json win."""
-    path = folder / GENERATION_CONFIG
+def _use_program(tokenizer: Tokenizer, name: Any, *, wins: bool) -> None:
+    """Let a program of mlx-lm render conversations.
+
+    Args:
+        tokenizer: Receives the program.
+        name: The module that has it.
+        wins: Whether it replaces a template of the folder.
+    """
+    if not (isinstance(name, str) and _MODULE.fullmatch(name)):
+        raise ValueError(f"{_PROGRAM} is not the name of a module")
+    module = importlib.import_module(f"mlx_lm.chat_templates.{name}")
+    tokenizer.response_format = dict(getattr(module, "RESPONSE_FORMAT", None) or {})
+    if wins or tokenizer.chat_template is None:
+        tokenizer.renderer, tokenizer.renders_tokens = module.apply_chat_template, False
+
+
+def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the module of a model's architecture says of its tokenizers; empty for most models."""
     try:
-        generation = read_json(path) if path.exists() else {}
-    except RequestError:  # mlx-lm goes on without a damaged file
-        generation = {}
-    return generation.get("eos_token_id") or config.get("eos_token_id")
-
-
-def _kind(wrapper: TokenizerWrapper) -> DecoderKind:
-    stock: Any = wrapper.detokenizer
-    if isinstance(stock, BPEStreamingDetokenizer):
-        return "byte_level"
-    if isinstance(stock, SPMStreamingDetokenizer):
-        return "sentencepiece_stripped" if stock.trim_space else "sentencepiece"
-    return "other"
+        return getattr(import_architecture(config), "TOKENIZER_DEFAULTS", None) or {}
+    except (KeyError, ValueError, TypeError):
+        return {}

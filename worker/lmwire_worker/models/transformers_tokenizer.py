@@ -11,7 +11,7 @@ from .tokenizer import Tokenizer
 
 
 class TransformersTokenizer(Tokenizer):
-    """A tokenizer of transformers, which encodes and decodes.
+    """A tokenizer that transformers loads, and uses if it has code of its own.
 
     Args:
         inner: The tokenizer.

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from ..models.tokenizer import Tokenizer
+from ..text_stream.detokenizer import BYTE_LEVEL
 
 LOSSLESS_STEPS: Final = ("Split", "Digits", "Punctuation", "ByteLevel", "Metaspace")
 """Pre-tokenizer steps that drop no text, unless their behavior is `Removed`."""
@@ -59,7 +59,7 @@ Found = tuple[Callable[[str], bytes | None], list[bytes]]
 
 
 def _byte_level(normal: list[dict[str, Any]], vocabulary: dict[str, int]) -> Found | None:
-    letters = {letter: byte for byte, letter in bytes_to_unicode().items()}
+    letters = BYTE_LEVEL
     if not letters.keys() <= vocabulary.keys() or normal not in ([], [{"type": "NFC"}]):
         return None
     tokens = [

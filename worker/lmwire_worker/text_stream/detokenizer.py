@@ -75,12 +75,12 @@ def _byte_level_alphabet() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
-_BYTE_LEVEL: Final = _byte_level_alphabet()
+BYTE_LEVEL: Final = _byte_level_alphabet()
 
 
 def _from_byte_level(text: str) -> bytes:
-    if all(character in _BYTE_LEVEL for character in text):
-        return bytes(_BYTE_LEVEL[character] for character in text)
+    if all(character in BYTE_LEVEL for character in text):
+        return bytes(BYTE_LEVEL[character] for character in text)
     return text.encode()
 
 
