@@ -147,12 +147,20 @@ def test_an_unknown_architecture_is_refused(name: str) -> None:
 CHAT = """
 import sys
 from lmwire_protocol import Chat, Load, Message
+from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.loading.model_loader import MlxModelLoader
 
 loader = MlxModelLoader()
 loader.prepare()
 runner = loader.open(Load(path="builtin:tiny"), lambda *_: None, lambda: None)
-assert not {"transformers", "huggingface_hub"} & sys.modules.keys(), "after the load"
+runner.add(1, Chat(messages=[Message(role="user", content="Who are you?")], max_tokens=4), seed=0)
+text, reason = "", None
+while reason is None:
+    for part in runner.step():
+        if isinstance(part, TokenDelta):
+            text, reason = text + part.text, part.finish_reason
+assert text
+assert not {"transformers", "huggingface_hub"} & sys.modules.keys(), "after a chat"
 import mlx_lm
 from mlx_lm import models
 assert not {"transformers", "huggingface_hub"} & sys.modules.keys(), "after the import of mlx_lm"

@@ -79,11 +79,6 @@ class RequestPreparer:
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
 
-    def warm_up(self) -> None:
-        """Prepare for structured output: about a second for a vocabulary of 150,000 tokens."""
-        with contextlib.suppress(RequestError):  # requests that need it report the error
-            self._grammars.prepare()
-
     def probe_template(self) -> None:
         """Find out what the model's chat template supports, so that the first chat need not wait for it."""
         with contextlib.suppress(RequestError):

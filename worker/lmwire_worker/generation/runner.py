@@ -122,10 +122,6 @@ class GenerationRunner:
         prompt = prepared.result() if isinstance(prepared, Prepared) else self._preparer.read_prompt(request)
         return prompt.tokens, prompt.text
 
-    def warm_up(self) -> None:
-        """Compile what the first requests would wait for. No request may be active."""
-        self._preparer.warm_up()
-
     def enable_padding(self) -> None:
         """Prefill prompts of different lengths together, if the model computes them correctly. No request is active."""
         self._max_prefill_batch = MAX_PREFILL_BATCH if supports_padding(self._network) else 1

@@ -1,8 +1,10 @@
 """Load models of every kind. The module itself imports no model library; `MlxModelLoader.prepare` does."""
 
+import contextlib
 import importlib.util
 import resource
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -97,6 +99,7 @@ class MlxModelLoader:
             raise RequestError("unsupported", self._missing)
         try:
             runner = self._open(request, report, release_current_model)
+            _release_unused_memory()  # of files that were read, and of the trial
             if self._owns_process:
                 self._run_file.record(str(request.path), runner.model.path)
             return runner
@@ -155,6 +158,7 @@ class MlxModelLoader:
             from ..embeddings.loader import open_embedding_model
 
             return open_embedding_model(context)
+        threading.Thread(target=_start_sandbox, name="sandbox", daemon=True).start()
         media_loader = self._media_loader(context) if kind == "vision" else None
         if self._text is None:
             from ..generation.loader import TextModelLoader
@@ -201,6 +205,21 @@ def _required_library(feature: str) -> str | None:
     if feature.endswith(".format"):
         return "llguidance"
     return {"embed": "mlx_vlm", "transcribe": "mlx_audio", "speak": "mlx_audio"}.get(feature)
+
+
+def _start_sandbox() -> None:
+    """Start the process that renders chat templates while the model loads: its first answer takes a while."""
+    from ..prompts.chat_template import SANDBOXES
+    from ..sandbox import LimitExceeded
+
+    with contextlib.suppress(LimitExceeded, OSError):  # the first chat reports it
+        SANDBOXES[False].ask({"subject": "template", "source": ""})
+
+
+def _release_unused_memory() -> None:
+    from ..models.memory_budget import release_unused_memory
+
+    release_unused_memory()
 
 
 def _release_memory() -> None:

@@ -11,7 +11,6 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -55,26 +54,25 @@ class _BarePackage(ModuleType):
         return getattr(self, name)
 
 
-class _LimitKeeper(MetaPathFinder, Loader):
+class _LimitKeeper:
     """Finds the module that lowers the limit of open files, and keeps the limit while it is imported."""
 
     def __init__(self) -> None:
-        self._loader: Loader | None = None
+        self._loader: Any = None
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of that module alone; see `MetaPathFinder.find_spec`."""
+        """Return the spec of that module alone; see `importlib.abc.MetaPathFinder`."""
         spec = PathFinder.find_spec(name, path, target) if name == _UTILS else None
         if spec is not None:
             self._loader, spec.loader = spec.loader, self
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return the module of a spec; see `Loader.create_module`."""
-        return None if self._loader is None else self._loader.create_module(spec)
+        """Return the module of a spec; see `importlib.abc.Loader`."""
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module; see `Loader.exec_module`."""
-        assert self._loader is not None
+        """Run the module; see `importlib.abc.Loader`."""
         with _kept_file_limit():
             self._loader.exec_module(module)
 

@@ -9,7 +9,6 @@ from lmwire_protocol import RequestError
 
 from ..models.tokenizer import Tokenizer
 from ..sandbox import LimitExceeded, Sandbox
-from ..sandbox.jinja import find_opening
 
 RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Template variables that `template_args` cannot set: the request's own fields set them."""
@@ -91,6 +90,8 @@ class ChatTemplate:
         """
         if self.opened_renderer is not None:
             return self._run(self.opened_renderer, {"messages": messages, "tools": tools, **variables})
+        from ..sandbox.jinja import find_opening  # few models need it in this process
+
         opened = self.render(messages, tools, **variables)
         return opened, find_opening(opened, self.try_render(messages, tools, add_generation_prompt=False, **variables))
 

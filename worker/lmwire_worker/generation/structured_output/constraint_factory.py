@@ -29,14 +29,6 @@ class ConstraintFactory:
         self._tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
 
-    def prepare(self) -> None:
-        """Do the slow work of the first constraint now: about a second, in which no other thread runs.
-
-        Raises:
-            RequestError: unsupported: this model's answers cannot be constrained.
-        """
-        _ = self._vocabulary.llguidance_tokenizer
-
     def make_constraint(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Constraint | None:
         """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.
 
