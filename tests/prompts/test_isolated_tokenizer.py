@@ -11,7 +11,7 @@ import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.preparation import Preparer
+from lmwire_worker.engine.preparation import PreparationThreads
 from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.process.cancellation import WorkCancelled
 from lmwire_worker.prompts import isolated_tokenizer
@@ -109,14 +109,14 @@ def test_a_tokenizer_that_grows_texts_is_stopped_by_its_memory(tmp_path: Path, m
 
 
 @pytest.fixture
-def preparer() -> Iterator[Preparer]:
-    preparer = Preparer({"plain": 1})
+def preparer() -> Iterator[PreparationThreads]:
+    preparer = PreparationThreads({"plain": 1})
     yield preparer
     preparer.close()
 
 
 def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
-    slow: TokenizerWrapper, preparer: Preparer, monkeypatch: pytest.MonkeyPatch
+    slow: TokenizerWrapper, preparer: PreparationThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
     encoder, ended = Encoder(slow), [Signal(), Signal()]

@@ -10,7 +10,7 @@ from transformers import TokenizersBackend
 
 from lmwire_protocol import RequestError
 
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
 from ..process.cancellation import current_cancellation
 from .isolated_tokenizer import MEMORY_PER_TEXT_BYTE, IsolatedTokenizer
 from .token_lower_bound import TokenLowerBound

@@ -10,14 +10,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
-from ..engine.activity import Activity
 from ..engine.interface import OutputEvent
 from .output_queue import OutputQueue
 from .request_state import CancelReason, Request
+
+_RESTING: Final = ("idle", "paused")
+"""States in which the engine computes nothing, so that no progress is due."""
 
 
 class RequestRegistry:
@@ -372,3 +375,35 @@ class RequestRegistry:
     def _active_and_queued(self) -> tuple[int, int]:
         active = sum(request.running for request in self._live.values())
         return active, len(self._live) - active
+
+
+class Activity:
+    """The engine's state and the time of its last progress, for `ping`.
+
+    The registry's lock guards every change between rest and work.
+    """
+
+    def __init__(self) -> None:
+        self.state: State = "idle"
+        self._progress_at = time.monotonic()
+
+    def become(self, state: State) -> None:
+        """Enter a state; this counts as progress."""
+        self._progress_at = time.monotonic()
+        self.state = state
+
+    def progressed(self) -> None:
+        """Note that the engine has made progress."""
+        self._progress_at = time.monotonic()
+
+    def rouse(self) -> None:
+        """Count an idle engine as running: it has a request, and may take a while to wake."""
+        if self.state == "idle":
+            self.become("running")
+
+    def step_age_ms(self) -> float | None:
+        """Return the milliseconds since the last progress; None while none is due."""
+        if self.state in _RESTING:
+            return None
+        then = self._progress_at  # read before the clock: the engine may progress in between
+        return round((time.monotonic() - then) * 1000, 3)
