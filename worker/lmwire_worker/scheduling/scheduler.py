@@ -4,7 +4,6 @@ It runs on the process's main thread, which alone calls the runner, and it knows
 takes one step, so a cancel takes effect within a step.
 """
 
-import time
 import traceback
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
@@ -344,7 +343,7 @@ class Scheduler:
     # The events of a step.
 
     def _deliver(self, events: Sequence[RunnerEvent]) -> None:
-        now = time.monotonic()
+        now = self._registry.clock()
         generated: list[tuple[Request, TokenDelta | ToolCallDelta]] = []
         ended: set[Request] = set()
         for event in events:
@@ -393,7 +392,7 @@ class Scheduler:
         self._blocked_on_memory = None
 
     def _progress(self, request: Request, stage: Stage, current: int, total: int | None, unit: Unit) -> None:
-        now = time.monotonic()
+        now = self._registry.clock()
         if now - request.progress_at >= _PROGRESS_SECONDS:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
