@@ -95,6 +95,7 @@ def test_a_library_that_was_changed_is_named(change: str, tmp_path: Path, monkey
     assert set(vendor_page.changed_files()) == {"vendor/b.js" if change == "added" else "vendor/a.js"}
 
 
+@pytest.mark.slow
 def test_another_package_than_the_known_one_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "preact.tgz").write_bytes(b"another package")
 

@@ -32,6 +32,7 @@ def test_clearing_keeps_the_system_message(session: ChatSession, capsys: pytest.
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
+@pytest.mark.slow
 def test_an_image_is_sent_with_the_next_prompt_and_stays_in_the_conversation(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,12 +44,14 @@ def test_an_image_is_sent_with_the_next_prompt_and_stays_in_the_conversation(
     assert answer(session, "two", capsys) == f"(system: Be brief., user: {shown}, assistant: {first}, user: two)\n"
 
 
+@pytest.mark.slow
 def test_clearing_removes_attachments(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     session.attach(lmwire.image_part(b"image"))
     session.clear()
     assert answer(session, "one", capsys) == "(system: Be brief., user: one)\n"
 
 
+@pytest.mark.slow
 def test_a_refused_turn_leaves_no_trace(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(lmwire.RequestFailed):
         session.send_prompt("refuse")

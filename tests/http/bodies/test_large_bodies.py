@@ -69,6 +69,7 @@ def encoded(*texts: str) -> bytes:
     return json.dumps({"texts": texts}).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "encoding", "is_large"),
     [

@@ -86,6 +86,7 @@ def test_each_of_several_answers_has_the_prompt(url: str) -> None:
     assert choices[0]["logprobs"]["token_logprobs"][0] is None
 
 
+@pytest.mark.slow
 def test_openais_client_reads_them(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     answer = client.completions.create(

@@ -53,6 +53,7 @@ def test_an_editor_may_write_the_familys_form_itself(client: OpenAI) -> None:
     assert given.choices[0].text == complete(client, BEFORE, suffix=AFTER).choices[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["a", [1]])
 def test_a_suffix_that_cannot_be_honoured_is_refused_by_its_name(tiny_server: Server, prompt: Any) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)

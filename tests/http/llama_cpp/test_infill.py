@@ -89,6 +89,7 @@ def test_an_answer_ends_where_the_indentation_does(tmp_path: Path) -> None:
         assert (found["content"], found["stop_type"], found["has_new_line"]) == ("a\n    b", "limit", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "param"),
     [

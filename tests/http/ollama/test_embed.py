@@ -51,6 +51,7 @@ def test_the_older_form_has_one_vector_at_its_own_length(mock_server: Server) ->
     assert length(vector) != pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_without_embeddings_says_which_kind_to_load(tiny_server: Server) -> None:
     with pytest.raises(ollama.ResponseError, match="load an embedding model") as error:
         client(tiny_server).embed("builtin:tiny", "hello")

@@ -136,6 +136,7 @@ def test_a_recording_is_heard_by_a_model(tmp_path: Path) -> None:
             assert failure.value.param == param
 
 
+@pytest.mark.slow
 def test_a_model_that_transcribes_nothing_says_which_kind_does(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.InternalServerError) as refused:

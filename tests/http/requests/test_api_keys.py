@@ -135,6 +135,7 @@ def preflight(url: str, page: str) -> Answer:
     )
 
 
+@pytest.mark.slow
 def test_a_preflight_allows_a_named_origin_to_send_a_key(server: Server) -> None:
     answer = preflight(server.url, PAGE)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE)
@@ -154,16 +155,19 @@ def test_an_allowed_page_reads_the_error_for_a_missing_key(server: Server) -> No
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (401, PAGE)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_allowed_reads_nothing(server: Server) -> None:
     assert preflight(server.url, "http://evil.example").status == 400
     answer = chat(server.url, origin="http://evil.example", authorization=f"Bearer {KEY}")
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.slow
 def test_by_default_no_page_of_another_origin_reads_an_answer(mock_server: Server) -> None:
     assert "access-control-allow-origin" not in preflight(mock_server.url, PAGE).headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [PAGE, "http://evil.example", "null"])
 def test_without_keys_a_page_that_was_not_named_has_nothing_done_either(mock_server: Server, page: str) -> None:
     """A browser lets any page post a plain text to 127.0.0.1: the answer it cannot read, but the model would work."""
