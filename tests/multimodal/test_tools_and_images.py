@@ -51,6 +51,7 @@ def test_after_a_tools_result_the_image_is_still_there_and_not_processed_again(t
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)
     admitted = talker.add(0, request, 0, prepared=gather(talker, request))
+    talker.stepper.start_waiting()
     talker.remove(0)
     places = images_in(talker, CONVERSATION)
     assert places == images_in(talker, CONVERSATION[:1]) != []

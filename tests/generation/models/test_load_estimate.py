@@ -11,7 +11,7 @@ from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.models.load_estimate import estimate_load_bytes
 from lmwire_worker.models.model_files import read_json
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from random_model import FAMILIES, write_model
 
 pytestmark = pytest.mark.slow

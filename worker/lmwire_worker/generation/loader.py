@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import ModelInfo
@@ -17,7 +15,8 @@ from ..models.adapters import attach_adapter, find_adapter
 from ..models.model_info import describe_model, limit_context
 from ..models.sampling_defaults import read_sampling_defaults
 from ..models.shared_weights import SharedWeights
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax, find_syntax
 from ..prompts.infill import find_infill_format
@@ -115,7 +114,7 @@ class TextModelLoader:
         return disk
 
 
-def _find_syntax(tokenizer: TokenizerWrapper, context: LoadContext) -> Syntax:
+def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
     start, end = context.request.reasoning_start, context.request.reasoning_end
     return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
 
@@ -124,7 +123,7 @@ def _build_network(
     weights: SharedWeights,
     request: Load,
     adapter: Path | None,
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     media_loader: MediaLoader | None,
 ) -> Any:
     """Return the network that runs, with its adapter. Its weights are not read yet."""
@@ -138,7 +137,7 @@ def _build_network(
     return network
 
 
-def _add_draft(network: Any, model: ModelInfo, tokenizer: TokenizerWrapper, draft: DraftModel) -> tuple[Any, ModelInfo]:
+def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: DraftModel) -> tuple[Any, ModelInfo]:
     """Return the network with its draft model, and their common description."""
     pair = draft.pair_with(network, tokenizer, model.vocab_size)
     return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)

@@ -6,11 +6,10 @@ from collections import abc
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
@@ -55,7 +54,7 @@ class RequestPreparer:
 
     def __init__(
         self,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         max_bytes: int,
         media: MediaBackend | None = None,
@@ -79,11 +78,6 @@ class RequestPreparer:
         """Turns log-probabilities into the form of the protocol."""
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
-
-    def warm_up(self) -> None:
-        """Prepare for structured output: about a second for a vocabulary of 150,000 tokens."""
-        with contextlib.suppress(RequestError):  # requests that need it report the error
-            self._grammars.prepare()
 
     def probe_template(self) -> None:
         """Find out what the model's chat template supports, so that the first chat need not wait for it."""
