@@ -54,6 +54,7 @@ def test_the_items_of_other_requests_have_theirs() -> None:
     assert find_media_refs(Transcribe(audio=IMAGE)) == [MediaRef("audio", "sound", IMAGE)]
 
 
+@pytest.mark.slow
 def test_images_and_sounds_come_together() -> None:
     kinds = [
         type(medium).__name__ for medium in read_all([("image", IMAGE), ("sound", Media(data=in_base64(wav([0.5]))))])

@@ -20,12 +20,14 @@ def answer(session: ChatSession, prompt: str, capsys: pytest.CaptureFixture[str]
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_every_turn_sends_the_turns_before(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     first = "(system: Be brief., user: one)"
     assert answer(session, "one", capsys) == f"{first}\n"
     assert answer(session, "two", capsys) == f"(system: Be brief., user: one, assistant: {first}, user: two)\n"
 
 
+@pytest.mark.slow
 def test_clearing_keeps_the_system_message(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     answer(session, "one", capsys)
     session.clear()
@@ -58,6 +60,7 @@ def test_a_refused_turn_leaves_no_trace(session: ChatSession, capsys: pytest.Cap
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
+@pytest.mark.slow
 def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,6 +69,7 @@ def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
     assert session._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
 
 
+@pytest.mark.slow
 def test_the_result_of_a_call_continues_the_conversation(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

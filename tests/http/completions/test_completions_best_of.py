@@ -65,6 +65,7 @@ def test_best_of_may_equal_n_in_a_stream(client: OpenAI) -> None:
     assert {choice.index for chunk in chunks for choice in chunk.choices} == {0, 1}
 
 
+@pytest.mark.slow
 def test_without_a_prompt_the_model_begins_a_text(beginning: OpenAI) -> None:
     answer = beginning.post(
         "/completions", body={"max_tokens": 4, "ignore_eos": True, "temperature": 0}, cast_to=dict[str, Any]

@@ -50,6 +50,7 @@ def test_a_raw_prompt_is_continued_as_it_is(tiny: ollama.Client) -> None:
     assert raw.prompt_eval_count and chat.prompt_eval_count and raw.prompt_eval_count < chat.prompt_eval_count
 
 
+@pytest.mark.slow
 def test_a_suffix_makes_the_prompt_the_text_before_a_gap(infilling: ollama.Client) -> None:
     options = {**GREEDY, "num_predict": 8}
     gap = infilling.generate("default", "ka lo mi", suffix=" pa su", options=options)

@@ -77,6 +77,7 @@ def test_the_prompts_of_a_completion_are_counted_together(tiny_server: Server) -
     assert chunks[-1].usage.completion_tokens == 12
 
 
+@pytest.mark.slow
 def test_accepted_drafts_are_counted(drafting: Server) -> None:
     chunks = chat(drafting, "Who are you?", max_tokens=20)
     check_counts(chunks)

@@ -115,6 +115,7 @@ def test_a_field_that_is_wrong_is_named(
     assert param in failure.value.message
 
 
+@pytest.mark.slow
 def test_token_ids_are_refused_with_what_to_send_instead(client: OpenAI, folder: Path) -> None:
     with pytest.raises(openai.BadRequestError, match=r"send the texts .*check_embedding_ctx_length=False"):
         client.embeddings.create(model=str(folder), input=[[1, 2], [3]])

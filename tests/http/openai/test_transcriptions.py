@@ -113,6 +113,7 @@ def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], 
     assert param in failure.value.message
 
 
+@pytest.mark.slow
 def test_a_recording_is_heard_by_a_model(tmp_path: Path) -> None:
     folder = write_parakeet(tmp_path / "parakeet")
     with served(str(folder)) as server:

@@ -16,7 +16,7 @@ from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND
 from support.http.http_pool import awaited, pooled, until
-from support.http.http_server import MOCK, Server, served_process, stopped_worker, wait_until
+from support.http.http_server import MOCK, Server, served, served_process, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64

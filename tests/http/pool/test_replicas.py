@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lmwire_http.pool import Pool
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
 from support.process.worker_thread import kill
@@ -46,6 +48,7 @@ async def test_requests_at_once_are_spread_over_all() -> None:
         everybody_is_there.set()
 
 
+@pytest.mark.slow
 @awaited
 async def test_all_replicas_are_asked_to_end_before_any_has_ended() -> None:
     async with pooled(worker_command=(*MOCK, "--fault", "ignore-sigterm"), replicas=3) as pool:

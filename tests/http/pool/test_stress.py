@@ -17,6 +17,8 @@ from lmwire_http.pool.managed_model import ManagedModel
 from support.http.http_pool import MOCK, awaited, local_model, pooled, said, until
 from support.process.worker_thread import kill, spawn
 
+pytestmark = pytest.mark.slow
+
 MODELS = [local_model(f"made-up/{size}", size_bytes=size) for size in (3, 4, 5, 6, 9)]
 BUDGET = 10
 ANY_MODEL = {"rules": [{"match": {"cmd": "load"}, "reply": {"delay_ms": 20}}]}

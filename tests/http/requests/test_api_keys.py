@@ -12,7 +12,7 @@ import pytest
 import support
 from lmwire_http.errors import ApiError
 from lmwire_http.http.api_keys import InvalidApiKeys, find_api_key, read_api_keys
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, served_process
 from support.http.raw_http import CHAT, Answer, asked, chat_body
 
 KEY, OTHER = "k-ada", "k-alan"
@@ -217,10 +217,11 @@ def test_a_key_file_that_is_not_a_regular_file_is_refused(tmp_path: Path, make: 
             read_api_keys([], path, {})
 
 
+@pytest.mark.slow
 def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(keys: Path) -> None:
     """In a path, a query, a header that is logged, and a model's name, which a worker may log too."""
     noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
-    with served("--api-key-file", str(keys), "--worker", noisy) as server:
+    with served_process("--api-key-file", str(keys), "--worker", noisy) as server:
         key = {"authorization": f"Bearer {KEY}"}
         answers = [
             asked(server.url, "GET", f"/v1/models/{KEY}", **key),
@@ -237,10 +238,11 @@ def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(k
     assert not [answer for answer in answers if answer.status >= 400 and KEY.encode() in answer.body]
 
 
+@pytest.mark.slow
 def test_a_worker_is_not_given_the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMWIRE_API_KEY", KEY)
     noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
-    with served("--worker", noisy) as server:
+    with served_process("--worker", noisy) as server:
         assert chat(server.url).status == 401
         chat(server.url, authorization=f"Bearer {KEY}")
         assert "environment: no key" in server.wait_for_line("environment: ")

@@ -24,8 +24,8 @@ from prometheus_client.samples import Sample
 
 from lmwire import AsyncWorker
 from lmwire_http.cli.main import parse
-from lmwire_http.http.app_state import make_app_state
-from lmwire_http.pool import worker_factory
+from lmwire_http.http.context import make_app_state
+from lmwire_http.pool import replica
 from lmwire_http.server.server import make_server
 from lmwire_http.server.sockets import listen
 from lmwire_http.telemetry.logs import TextFormatter
@@ -154,7 +154,7 @@ def served(*options: str) -> Iterator[Server]:
 def workers_on_threads() -> Iterator[None]:
     """Run the mock workers of the pools in this process on threads. A conftest.py that imports it applies it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(worker_factory, "AsyncWorker", partial(AsyncWorker, spawn=spawn))
+        patched.setattr(replica, "AsyncWorker", partial(AsyncWorker, spawn=spawn))
         yield
 
 
