@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlx_lm.tokenizer_utils import load
 
 from lmwire_protocol import Function, Tool
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_tool_format
 from lmwire_worker.tool_parsers import FORMATS, ToolFormat, WrittenCall
 from random_model import write_model
@@ -209,7 +209,10 @@ def body(tool_format: ToolFormat, text: str) -> str:
 @each_family
 def test_the_template_shows_the_format(name: str, tmp_path: Path) -> None:
     write_model(tmp_path, "llama")
-    tokenizer = load(tmp_path, {"chat_template": FAMILIES[name].template})
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": FAMILIES[name].template}))
+    (tmp_path / "chat_template.jinja").unlink(missing_ok=True)
+    tokenizer = load_tokenizer(tmp_path, {}, trust_remote_code=False)
     assert find_tool_format(tokenizer, "llama").name == name
 
 

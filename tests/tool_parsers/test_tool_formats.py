@@ -1,12 +1,13 @@
 """The format of tool calls that is found for a model."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mlx_lm.tokenizer_utils import load
 
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_tool_format
 from random_model import write_model
 
@@ -19,8 +20,13 @@ def format_of(tmp_path_factory: pytest.TempPathFactory) -> FormatOf:
     folder: Path = tmp_path_factory.mktemp("model")
     write_model(folder, "llama")
 
+    plain_config = (folder / "tokenizer_config.json").read_text()
+
     def format_of(template: str, model_type: str = "llama", **settings: Any) -> str:
-        tokenizer = load(folder, {"chat_template": template, **settings})
+        config = folder / "tokenizer_config.json"
+        config.write_text(json.dumps(json.loads(plain_config) | {"chat_template": template} | settings))
+        (folder / "chat_template.jinja").unlink(missing_ok=True)
+        tokenizer = load_tokenizer(folder, {}, trust_remote_code=False)
         return find_tool_format(tokenizer, model_type).name
 
     return format_of
@@ -52,6 +58,6 @@ def test_a_template_shows_the_format(model_type: str, template: str, name: str, 
 
 def test_a_model_without_a_template_can_be_given_one(tmp_path: Path) -> None:
     write_model(tmp_path, "llama")
-    tokenizer = load(tmp_path)
-    tokenizer.has_chat_template = False
+    tokenizer = load_tokenizer(tmp_path, {}, trust_remote_code=False)
+    tokenizer.chat_template = None
     assert find_tool_format(tokenizer, "llama").name == "json_tools"

@@ -69,6 +69,7 @@ async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
         await asyncio.sleep(0)  # without a model nothing above waits, and the test's time limit could not end it
 
 
+@pytest.mark.slow
 @awaited
 async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
     async with pooled(memory_bytes=ONE, listing=listing) as pool:
@@ -85,6 +86,7 @@ async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_
         assert figures(pool, last).replicas[0].deaths == 0
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disconnects_moves_nobody(
     listing: Listing,
@@ -104,21 +106,23 @@ async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disco
         assert in_memory(pool) == [TINY]
 
 
+@pytest.mark.slow
 @awaited
 async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Listing) -> None:
     async with pooled(memory_bytes=BOTH, listing=sizeless) as pool:
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
-        pool._budget._limit = budget = total - CACHED  # as if they had grown
+        pool._budget.limit = budget = total - CACHED  # as if they had grown
         await looked(pool, lambda total: total <= budget)
         assert in_memory(pool) == [TINY, TWIN]
-        pool._budget._limit = ONE
+        pool._budget.limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
         await asked(pool, TINY, QUESTION)  # the budget has room, but the worker reports too little memory
         assert in_memory(pool) == [TINY]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_cache(
     sizeless: Listing, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +132,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
         await pool._lifecycle.measure_memory()
-        pool._budget._limit = budget = total - CACHED
+        pool._budget.limit = budget = total - CACHED
         with monkeypatch.context() as patience:
             patience.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
             os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
@@ -141,13 +145,14 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
         assert in_memory(pool) == [TINY, TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -> None:
     tiny, twin = listing()
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
     async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         await asked(pool, TINY, QUESTION)
-        pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        pool._budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
         assert in_memory(pool) == [TINY, TWIN]
 
@@ -161,7 +166,7 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
         process, _ = await asked(pool, TINY, QUESTION)
         used = await held_by(pool, TINY)
         pool._budget.set_measured(pool._models[TINY], used)
-        pool._budget._limit = used + twin.size_bytes - CACHED
+        pool._budget.limit = used + twin.size_bytes - CACHED
         os.kill(process, signal.SIGSTOP)
         try:
             yield pool, process
@@ -170,6 +175,7 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
                 os.kill(process, signal.SIGCONT)
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_newcomer_waits_for_a_slow_worker_to_clear_its_cache(
     listing: Listing, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +189,7 @@ async def test_a_newcomer_waits_for_a_slow_worker_to_clear_its_cache(
         assert in_memory(pool) == [TINY, TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
     listing: Listing, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +200,7 @@ async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
         assert in_memory(pool) == [TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_model_that_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
     async with pooled(memory_bytes=10_000_000, listing=listing) as pool:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import RequestError
 
+from ..models.tokenizer import Tokenizer
 from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolFormat
 from .families import ReasoningMarkers, find_content_markers, find_reasoning_markers, find_states
@@ -31,7 +30,7 @@ class Syntax:
     @classmethod
     def of(
         cls,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model_type: str,
         tools: ToolFormat | None,
         reasoning_markers: ReasoningMarkers | None = None,

@@ -4,10 +4,9 @@ import json
 import re
 from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Function, RequestError, Tool
 
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from ..tool_parsers import FORMATS, ToolFormat, WrittenCall
 from .chat_template import ChatTemplate, select_template
@@ -28,7 +27,7 @@ _SIGNS: Final = {
 
 
 def find_syntax(
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     model_type: str,
     reasoning_markers: tuple[str, str] | None = None,
     tool_format: str | None = None,
@@ -54,7 +53,7 @@ def find_syntax(
     return syntax
 
 
-def find_tool_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
+def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
     """Return the format of a model's tool calls.
 
     It is the one that reads back the calls that the chat template writes. If the template writes none, signs in the
@@ -75,7 +74,7 @@ def find_tool_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat
                 return FORMATS[name]
         if (found := _format_in_source(template.source)) is not None:
             return found
-    if (name := _setting(tokenizer)) in FORMATS:
+    if (name := tokenizer.tool_parser_type or "") in FORMATS:
         return FORMATS[name]
     vocabulary = tokenizer.get_vocab().keys()
     for tool_format in FORMATS.values():
@@ -84,7 +83,7 @@ def find_tool_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat
     return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]
 
 
-def _template_of(tokenizer: TokenizerWrapper) -> ChatTemplate | None:
+def _template_of(tokenizer: Tokenizer) -> ChatTemplate | None:
     try:
         template = select_template(tokenizer, None, tools=True)
     except RequestError:
@@ -92,7 +91,7 @@ def _template_of(tokenizer: TokenizerWrapper) -> ChatTemplate | None:
     return template if tokenizer.has_chat_template else None
 
 
-def _rendered_markers(tokenizer: TokenizerWrapper) -> tuple[str, str] | None:
+def _rendered_markers(tokenizer: Tokenizer) -> tuple[str, str] | None:
     """Return the tags that the template writes around past reasoning, or None if it writes none."""
     template = _template_of(tokenizer)
     if template is None:
@@ -160,10 +159,3 @@ def _format_in_source(source: str) -> ToolFormat | None:
         if count > most:
             best, most = tool_format, count
     return best
-
-
-def _setting(tokenizer: TokenizerWrapper) -> str:
-    """Return the format that the tokenizer's files name; empty if they name none."""
-    settings: Any = getattr(tokenizer._tokenizer, "init_kwargs", {})
-    name = settings.get("tool_parser_type")
-    return name if isinstance(name, str) else ""

@@ -9,12 +9,11 @@ from msgspec import Struct
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json, LineStream, Reply
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json, LineStream, Reply
-from ..inference.field_aliases import renamed
-from ..inference.worker_lease import lease_worker
-from .model_names import without_tag
+from ..inference.generation import lease_worker
+from ..inference.options import renamed
+from .request import without_tag
 
 
 class PullRequest(Struct, kw_only=True, forbid_unknown_fields=True):

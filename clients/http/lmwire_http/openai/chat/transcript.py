@@ -7,19 +7,16 @@ from lmwire_protocol import events
 
 from ...errors import invalid_field
 from ...http.context import RequestContext
-from ...http.replies import Json
+from ...http.endpoint import Json
 from ...http.sse import WaitingEvent
-from ...inference.finish_reason import finish_reason
-from ...inference.new_media import check_new_media, new_media
-from ...inference.worker_lease import lease_worker
-from ..generation_params import usage_chunk, usage_so_far
-from ..ids import new_identity
+from ...inference.generation import finish_reason, lease_worker
+from ...inference.media import check_new_media, new_media
 from ..messages import wire_messages
-from ..response_format import wire_format
-from ..usage import total_usage
-from .request_schema import ChatRequest
-from .response_schema import AssistantMessage, ChatChoice, ChatCompletion
-from .stream_encoder import ChatStreamEncoder
+from ..request_fields import usage_chunk, usage_so_far, wire_format
+from ..response_fields import new_identity, total_usage
+from .request import ChatRequest
+from .response import AssistantMessage, ChatChoice, ChatCompletion
+from .stream import ChatStreamEncoder
 
 _SEPARATOR: Final = "\n"
 _NO_USAGE: Final = events.Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0)
@@ -87,8 +84,10 @@ class TranscriptCompletion:
         for number, (path, sound) in enumerate(self._sounds):
             is_first = True
             async with (
-                lease_worker(self._context, self._body.model, rename=lambda _, path=path: path) as lease,
-                lease.worker.transcribe(sound) as transcript,
+                lease_worker(
+                    self._context, self._body.model, rename=lambda _, path=path: path, has_media=True
+                ) as lease,
+                lease.worker.transcribe(sound, on_progress=lambda _, lease=lease: lease.media_decoded()) as transcript,
             ):
                 transcript.when_ended(lease.release)
                 async for segment in transcript:
