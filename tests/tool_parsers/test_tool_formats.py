@@ -10,6 +10,7 @@ import pytest
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_tool_format
 from random_model import write_model
+from support.runners.answer_parts import tokenizer_with
 
 FormatOf = Callable[..., str]
 
@@ -61,3 +62,15 @@ def test_a_model_without_a_template_can_be_given_one(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(tmp_path, {}, trust_remote_code=False)
     tokenizer.chat_template = None
     assert find_tool_format(tokenizer, "llama").name == "json_tools"
+
+
+@pytest.mark.parametrize(
+    ("markers", "name"),
+    [
+        (("<|tool_call_start|>", "<|tool_call_end|>"), "pythonic"),
+        (("<tool_call>", "</tool_call>"), "json_tools"),
+        ((), "json_tools"),
+    ],
+)
+def test_without_a_template_tokens_of_one_format_decide(markers: tuple[str, ...], name: str) -> None:
+    assert find_tool_format(tokenizer_with(*markers), "llama").name == name

@@ -78,8 +78,9 @@ def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
         return FORMATS[name]
     vocabulary = tokenizer.get_vocab().keys()
     for tool_format in FORMATS.values():
-        if tool_format.end and {tool_format.start, tool_format.end} <= vocabulary and tool_format.name != "json_tools":
-            return tool_format
+        markers = {tool_format.start, tool_format.end}
+        if tool_format.end and markers <= vocabulary and tool_format.start != FORMATS["json_tools"].start:
+            return tool_format  # several formats share the markers of JSON
     return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]
 
 
