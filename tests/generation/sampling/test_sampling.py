@@ -189,6 +189,7 @@ def test_a_banned_token_comes_only_where_nothing_else_may(xp: Any, temperature: 
     assert sample(sampler, only) == [0] * 8
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order(
     runner_of: Callable[[str], GenerationRunner],
 ) -> None:
