@@ -18,8 +18,7 @@ from lmwire_protocol import Generate, Line, RequestError
 from lmwire_worker.generation.admission import Admission
 from lmwire_worker.generation.batching import Batch
 from lmwire_worker.generation.output_processor import OutputProcessor
-from lmwire_worker.generation.preparation_threads import PreparationThreads
-from lmwire_worker.generation.request_preparation import RequestPreparer
+from lmwire_worker.generation.preparation import RequestPreparer
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import ConstraintFactory
 from lmwire_worker.loading.model_loader import MlxModelLoader
@@ -48,7 +47,7 @@ CONSTRAINED: Final = CHAT | {"format": {"type": "regex", "pattern": "[a-z]+"}}
 STAGES: Final[dict[str, tuple[type, str, dict[str, Any]]]] = {
     "the start of the preparation": (GenerationRunner, "prepare", CHAT),
     "the start of its thread": (ThreadPoolExecutor, "submit", CHAT),
-    "the choice of its thread": (PreparationThreads, "start", CHAT),
+    "the choice of its thread": (RequestPreparer, "start", CHAT),
     "the preparation": (RequestPreparer, "prepare", CHAT),
     "the prompt of tokenize": (RequestPreparer, "read_prompt", TOKENIZE),
     "the chat template": (ConversationRenderer, "render", CHAT),

@@ -9,9 +9,16 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
-from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission, MemoryBudget, RowCost, check_load
+from lmwire_worker.generation.admission import (
+    RESERVED_ANSWER_TOKENS,
+    Admission,
+    MemoryBudget,
+    RowCost,
+    short_answer_bytes,
+)
 from lmwire_worker.generation.kv_cache_quantization import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
+from lmwire_worker.models.device_memory import check_fits
 from random_model import write_model
 from support.runners.generation_runners import FAMILIES, FolderOf
 
@@ -171,7 +178,7 @@ def test_the_cache_is_given_up_before_a_row_ends() -> None:
 
 def load(weights: int, limit: int, free: int = 1 << 40, context_len: int = 4096) -> None:
     model = ModelInfo("the model", "made up", 100, 1, 1, context_len, weights, [])
-    check_load(model, RowCost(0, ((KIB, None),)), limit, free)
+    check_fits(model, short_answer_bytes(model, RowCost(0, ((KIB, None),))), limit, free)
 
 
 def test_a_model_loads_when_its_weights_and_a_short_answer_fit() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lmwire_http.anthropic.conversation import Conversation
-from lmwire_http.anthropic.request_schema import MessagesRequest
+from lmwire_http.anthropic.request import MessagesRequest
 from lmwire_http.anthropic.tool_set import ToolSet
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER, UnknownFields
 from support.http.http_server import Server

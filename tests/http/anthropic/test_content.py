@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lmwire_http.anthropic.conversation import Conversation
-from lmwire_http.anthropic.request_schema import CountTokensRequest
+from lmwire_http.anthropic.request import CountTokensRequest
 from random_vision import write_vision_model
 from support.http.anthropic_http import MODEL, client, user
 from support.http.http_server import Server, served

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_http.openai.codex_models import codex_models
+from lmwire_http.openai.models import codex_models
 from lmwire_http.pool import ServedModel
 from lmwire_protocol import events
 from support.http.http_server import Server

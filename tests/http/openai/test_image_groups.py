@@ -12,8 +12,7 @@ import pytest
 from openai import OpenAI
 
 from lmwire import MessageDict
-from lmwire_http.openai.chat.image_groups import image_groups
-from lmwire_http.openai.chat.image_labels import label_images
+from lmwire_http.openai.chat.image_groups import image_groups, label_images
 from random_vision import write_vision_model
 from support.http.http_server import Server, served
 from support.media.shown_images import pixels
@@ -77,7 +76,7 @@ def test_the_usage_is_the_sum_of_the_groups(server: Server, folder: Path) -> Non
 
 
 def wire(*messages: Any) -> list[MessageDict]:
-    from lmwire_http.openai.content_parts import ImagePart, ImageUrl, TextPart, wire_content
+    from lmwire_http.openai.messages import ImagePart, ImageUrl, TextPart, wire_content
 
     def part(each: Any) -> Any:
         if each["type"] == "text":

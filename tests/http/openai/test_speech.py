@@ -187,10 +187,10 @@ def test_a_model_that_does_not_speak_says_which_kind_to_load(tiny_server: Server
 
 def test_without_an_encoder_the_formats_are_wav_and_pcm(monkeypatch: pytest.MonkeyPatch) -> None:
     from lmwire_http.errors import ApiError
-    from lmwire_http.openai.speech import encoders
+    from lmwire_http.openai import speech
 
-    monkeypatch.setattr(encoders.importlib.util, "find_spec", lambda _: None)
-    assert encoders.choose_format(None) == "wav"
-    assert encoders.choose_format("pcm") == "pcm"
+    monkeypatch.setattr(speech.importlib.util, "find_spec", lambda _: None)
+    assert speech.choose_format(None) == "wav"
+    assert speech.choose_format("pcm") == "pcm"
     with pytest.raises(ApiError, match=r"response_format: ask for wav or pcm: PyAV, which makes mp3, is not installed"):
-        encoders.choose_format("mp3")
+        speech.choose_format("mp3")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_http.openai.content_parts import AudioPart, InputAudio, wire_content
+from lmwire_http.openai.messages import AudioPart, InputAudio, wire_content
 from random_vision import write_vision_model
 from support.http.http_server import Server, served
 from support.http.raw_http import Answer, asked

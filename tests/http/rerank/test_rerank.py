@@ -135,7 +135,7 @@ def test_a_client_that_disconnects_ends_the_work_on_its_documents(server: Server
 
 
 def test_a_probability_of_0_is_a_relevance_of_0_or_1() -> None:
-    from lmwire_http.rerank.prompt import relevance
+    from lmwire_http.rerank import relevance
 
     assert relevance(-math.inf, -1.0) == relevance(-math.inf, -math.inf) == 0
     assert relevance(-1.0, -math.inf) == 1
