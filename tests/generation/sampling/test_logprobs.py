@@ -39,6 +39,7 @@ def look(requests: list[Generate], logits: mx.array, tokens: list[int], xp: Any)
     return [None if handle is None else describe(handle) for handle in handles]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
