@@ -98,10 +98,13 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
 def test_the_start_is_measured_with_the_built_in_model() -> None:
     result = lmwire("bench", "start", *FEW, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr
-    helped, answered = json.loads(result.stdout)["figures"]
+    helped, answered, processor, time, memory = json.loads(result.stdout)["figures"]
     assert helped["name"] == "lmwire --help, against import msgspec"
     assert answered["name"] == "lmwire chat -p hi, against mlx_lm.load of the same model"
-    assert helped["value"] > 0 < answered["value"]
+    assert processor["name"] == "processor time to the first token of builtin:tiny, against import mlx_lm"
+    assert time["name"] == "time to the first token of builtin:tiny, against import mlx_lm"
+    assert (memory["name"], memory["unit"]) == ("memory of a worker with builtin:tiny that waits", "MB")
+    assert all(figure["value"] > 0 for figure in (helped, answered, processor, time, memory))
 
 
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
 from lmwire_worker.multimodal.loader import MultimodalLoader

@@ -74,7 +74,13 @@ def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["lmwire_worker.process.stdio", "lmwire_worker.loading.model_loader", "mlx_lm", "transformers", "mlx.core"],
+    [
+        "lmwire_worker.process.stdio",
+        "lmwire_worker.loading.model_loader",
+        "mlx.core",
+        "mlx_lm.models.cache",
+        "tokenizers",
+    ],
 )
 def test_a_signal_while_a_real_worker_imports_its_libraries_ends_it_with_0(module: str) -> None:
     with start("worker", SIGNAL_AT=f"{module} {SIGTERM:d}") as worker:

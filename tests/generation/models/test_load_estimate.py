@@ -12,7 +12,7 @@ from lmwire_worker.models.device_memory import check_fits
 from lmwire_worker.models.load_estimate import estimate_load_bytes
 from lmwire_worker.models.model_files import read_json
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from random_model import FAMILIES, write_model
 
 HEADERS_BYTES = 100_000

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
@@ -16,7 +15,8 @@ from ..media import MediaReader
 from ..media.noise import noise_image
 from ..models import device_memory
 from ..models.model_info import describe_model, limit_context
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
@@ -63,7 +63,7 @@ def _open(
     folder: Path,
     config: dict[str, Any],
     recipe: EmbeddingRecipe,
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     *,
     trust_remote_code: bool,
 ) -> tuple[EmbeddingNetwork, InputTokenizer, Sequence[EmbeddingInput]]:

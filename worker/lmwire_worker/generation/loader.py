@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
+import mlx.core as mx
 
 from lmwire_protocol import Generate, Load, RequestError
 
@@ -18,7 +18,8 @@ from ..models.adapters import attach_adapter, find_adapter
 from ..models.model_info import describe_model, limit_context
 from ..models.sampling_defaults import read_sampling_defaults
 from ..models.shared_weights import SharedWeights
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax, find_syntax
 from ..prompts.infill import find_infill_format
@@ -119,7 +120,7 @@ class TextModelLoader:
         return disk
 
 
-def _find_syntax(tokenizer: TokenizerWrapper, context: LoadContext) -> Syntax:
+def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
     start, end = context.request.reasoning_start, context.request.reasoning_end
     return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
 
@@ -128,7 +129,7 @@ def _build_network(
     weights: SharedWeights,
     request: Load,
     adapter: Path | None,
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     media_loader: MediaLoader | None,
 ) -> Any:
     """Return the network that runs, with its adapter. Its weights are not read yet."""
@@ -142,7 +143,7 @@ def _build_network(
     return network
 
 
-def _add_draft(network: Any, model: ModelInfo, tokenizer: TokenizerWrapper, draft: DraftModel) -> tuple[Any, ModelInfo]:
+def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: DraftModel) -> tuple[Any, ModelInfo]:
     """Return the network with its draft model, and their common description."""
     pair = draft.pair_with(network, tokenizer, model.vocab_size)
     return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -173,15 +174,16 @@ def warm_up(runner: GenerationRunner, report: Report) -> None:
     lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
     requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
+    if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
+        requests = []
     sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
     trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
-    runner.warm_up()
+    trial.run([sampled])
     for request in requests:
         trial.run([request])
     if runner.max_batch_size > 1:
         runner.enable_padding()
         trial.run(requests)
-    trial.run([sampled])
     report("warm_up", trial.total, trial.total, "steps")
 
 

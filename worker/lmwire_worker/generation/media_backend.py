@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from ..engine.interface import Report
 from ..engine.preparation import Media
 from ..media import MediaPolicy
 from ..models.shared_weights import SharedWeights
+from ..models.tokenizer import Tokenizer
 from ..prompts.media_expander import MediaExpander
 from .solo_prefill import SoloPrefill
 
@@ -150,7 +149,7 @@ class MediaLoader(Protocol):
         """
         ...
 
-    def open_processor(self, network: Any, tokenizer: TokenizerWrapper) -> None:
+    def open_processor(self, network: Any, tokenizer: Tokenizer) -> None:
         """Load the processor of images and sounds. The weights need not be read yet.
 
         Args:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
 from ..engine.preparation import PreparationThreads, Prepared
 from ..media import find_media_refs
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
@@ -66,7 +65,7 @@ class RequestPreparer:
 
     def __init__(
         self,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         max_bytes: int,
         media: MediaBackend | None = None,
@@ -110,11 +109,6 @@ class RequestPreparer:
     def close(self) -> None:
         """Stop the threads. No request may be active."""
         self._threads.close()
-
-    def warm_up(self) -> None:
-        """Prepare for structured output: about a second for a vocabulary of 150,000 tokens."""
-        with contextlib.suppress(RequestError):  # requests that need it report the error
-            self._grammars.prepare()
 
     def _gather(self, request: Generate | Chat | Tokenize, ready: Callable[[], None]) -> Any:
         return self._media.prefetch_media(request, ready) if self._media else None

@@ -9,7 +9,6 @@ from typing import Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, Tokenize
 from lmwire_protocol.events import CacheStats
@@ -24,6 +23,7 @@ from ..engine.interface import (
 )
 from ..engine.preparation import Prepared
 from ..models.device_memory import measure_freed, memory_usage, release_unused_memory
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
 from .batching import Batch, SpeculativeBatch, TargetDraftPair, supports_batching, supports_padding
@@ -59,7 +59,7 @@ class GenerationRunner:
     def __init__(
         self,
         network: nn.Module,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         budget: MemoryBudget,
         disk: DiskTier | None = None,
@@ -119,10 +119,6 @@ class GenerationRunner:
         """See `ModelRunner.tokenize`."""
         prompt = prepared.result() if isinstance(prepared, Prepared) else self._preparer.read_prompt(request)
         return prompt.tokens, prompt.text
-
-    def warm_up(self) -> None:
-        """Compile what the first requests would wait for. No request may be active."""
-        self._preparer.warm_up()
 
     def enable_padding(self) -> None:
         """Prefill prompts of different lengths together, if the model computes them correctly. No request is active."""
