@@ -60,6 +60,7 @@ def test_layers_with_a_window_grow_up_to_it() -> None:
     assert RowCost(0, ((10, 100), (1, None))).bytes(10_000) == 10 * 100 + 40 * 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of: FolderOf) -> None:
     network = open_shared_weights(folder_of(family), trust_remote_code=False).new_network()
@@ -70,6 +71,7 @@ def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of
     assert RowCost.measure(network).bytes(300) == sum(layer.nbytes for layer in cache)
 
 
+@pytest.mark.slow
 def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "wide", "llama", head_dim=64)
     network: Any = open_shared_weights(folder, trust_remote_code=False).new_network()
@@ -78,6 +80,7 @@ def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     assert plain / 4 < RowCost.measure(network).bytes(1000) < plain / 3
 
 
+@pytest.mark.slow
 def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> None:
     before = mx.get_active_memory()
     RowCost.measure(open_shared_weights(folder_of("llama"), trust_remote_code=False).new_network())

@@ -15,6 +15,8 @@ from lmwire_worker.models.model_info import describe_model
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from random_model import FAMILIES, write_model
 
+pytestmark = pytest.mark.slow
+
 HEADERS_BYTES = 100_000
 """Bytes of a model's files that are not weights."""
 

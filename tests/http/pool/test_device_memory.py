@@ -17,6 +17,8 @@ from lmwire_worker.models.device_memory import default_budget
 from support.http.http_pool import MOCK, asked, awaited, pooled
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 
 TINY, TWIN = "builtin:tiny", "made-up/twin"

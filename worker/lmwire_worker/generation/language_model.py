@@ -64,10 +64,9 @@ def _needs_conversion(folder: Path, config: dict[str, Any]) -> bool:
     """Return whether a model has code of its own, or weights in the form of another library."""
     if config.get("model_file") is not None or config.get("quantize_activations"):
         return True
-    if config.get("quantization") is not None:
-        return False
-    foreign = config.get("quantization_config") or config.get("text_config", {}).get("quantization_config")
-    return bool(foreign) or (folder / "hf_quant_config.json").exists()
+    if "quantization_config" in config:
+        return config.get("quantization") is None and bool(config["quantization_config"])
+    return "quantization_config" in config.get("text_config", {}) or (folder / "hf_quant_config.json").exists()
 
 
 def _load(folder: Path, config: dict[str, Any]) -> nn.Module:
