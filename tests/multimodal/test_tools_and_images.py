@@ -24,7 +24,8 @@ def images_in(runner: GenerationRunner, messages: Sequence[Message]) -> list[int
     """Return the indices of image tokens in a conversation."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = runner.tokenize(request, gather(runner, request))
-    placeholders = runner._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
+    find = runner._preparer._tokenizer.convert_tokens_to_ids
+    placeholders = [find(name) for name in ("<|image_pad|>", "<image_soft_token>")]
     return [place for place, token in enumerate(tokens) if token in placeholders]
 
 
