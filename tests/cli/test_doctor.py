@@ -80,6 +80,7 @@ def test_a_full_disk_and_a_cache_that_cannot_be_written_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(machine, "_LOW_DISK_BYTES", shutil.disk_usage(tmp_path).total + 1)
     assert [finding.level for finding in machine.check_disk()] == ["warn"]
     monkeypatch.setattr(machine.os, "access", lambda *_: False)

@@ -40,6 +40,7 @@ def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     template = module_hub.url + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     yield module_hub
     module_hub.refusal = module_hub.refusal_code = module_hub.stall = None

@@ -149,7 +149,7 @@ def test_a_request_may_end_while_its_images_are_processed(
     driver.add(2, uncached[1])
     for step in range(60):
         if step == 5:
-            assert runner._media_queue
+            assert runner.table.solo
         if step == 20 and 1 in driver.running:
             assert driver.remove(1).generated == 0
         driver.step()
@@ -157,7 +157,7 @@ def test_a_request_may_end_while_its_images_are_processed(
             break
     driver.finish()
     assert contents(driver.answers[0], driver.answers[2]) == contents(*alone)
-    assert not runner._media_queue
+    assert not runner.table.solo
 
 
 @pytest.mark.parametrize("step", ["prefill", "decode"])
@@ -171,7 +171,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
         driver.add(key, request)
     driver.steps(12)
     driver.add(5, shown("A late question, without an image.", cache="off"))
-    generator, fails = runner._active.batch, iter([True])
+    generator, fails = runner.stepper.batch, iter([True])
     does = getattr(generator, step)
 
     def fail_once(*args: object) -> object:

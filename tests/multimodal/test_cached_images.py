@@ -24,6 +24,7 @@ def same(one: Answer, other: Answer) -> None:
 def known(runner: GenerationRunner, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
     admitted = runner.add(99, request, 0, prepared=gather(runner, request))
+    runner.stepper.start_waiting()
     runner.remove(99)
     return admitted.cached_tokens, admitted.prompt_tokens
 

@@ -131,6 +131,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
     admitted = runner.add(99, question, 0, prepared=gather(runner, question))
+    runner.stepper.start_waiting()
     runner.remove(99)
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = runner.tokenize(tokenize, gather(runner, tokenize))

@@ -25,7 +25,7 @@ def images_in(runner: GenerationRunner, messages: Sequence[Message]) -> list[int
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = runner.tokenize(request, gather(runner, request))
     find = runner._preparer._tokenizer.convert_tokens_to_ids
-    placeholders = [find(name) for name in ("<|image_pad|>", "<image_soft_token>")]
+    placeholders = (find("<|image_pad|>"), find("<image_soft_token>"))
     return [place for place, token in enumerate(tokens) if token in placeholders]
 
 
@@ -49,6 +49,7 @@ def test_after_a_tools_result_the_image_is_still_there_and_not_processed_again(t
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)
     admitted = talker.add(0, request, 0, prepared=gather(talker, request))
+    talker.stepper.start_waiting()
     talker.remove(0)
     places = images_in(talker, CONVERSATION)
     assert places == images_in(talker, CONVERSATION[:1]) != []

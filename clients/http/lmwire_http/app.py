@@ -8,7 +8,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from . import anthropic, llama_cpp, ollama, openai, operations, page, rerank
-from .http.app_state import AppState, make_app_state
+from .http.context import AppState, make_app_state
 from .http.endpoint import Endpoint
 from .http.openapi import make_document_endpoint
 from .http.origin_guard import OriginGuard

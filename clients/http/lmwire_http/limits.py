@@ -23,7 +23,7 @@ from lmwire_protocol.limits import (
 )
 
 JSON_WEIGHT: Final = 2 * 1024 * 1024
-"""Most work to decode a JSON body; `http.body.json_weight` has the units. That of a million messages' tokens fits."""
+"""Most work to decode a JSON body; `http.body` has the units. That of a million messages' tokens fits."""
 JSON_DEPTH: Final = 128
 """Most levels of a JSON body. A worker reads 100 levels in any case."""
 PROMPTS: Final = 1024

@@ -13,7 +13,7 @@ from lmwire_worker.generation.batching.length_buckets import (
     assign_buckets,
     bucket_of,
 )
-from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
+from lmwire_worker.generation.prefill_policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
@@ -41,7 +41,7 @@ def long(**fields: Any) -> Generate:
 
 
 def batch_of(runner: GenerationRunner) -> Batch:
-    batch = runner._active.batch
+    batch = runner.stepper.batch
     assert isinstance(batch, Batch)
     return batch
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Struct
 
 from lmwire_http.errors import ApiError
-from lmwire_http.http.body.forms import read_form
+from lmwire_http.http.decoding import read_form
 from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.limits import FORM_HEAD_BYTES, FORM_PARTS
 

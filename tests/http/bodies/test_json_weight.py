@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.http.body import json_weight
-from lmwire_http.http.body.json_weight import weigh
+from lmwire_http.http import body as body_module
+from lmwire_http.http.body import weigh
 from lmwire_http.limits import JSON_DEPTH, JSON_WEIGHT
 from lmwire_http.openai.messages import wire_arguments
 
@@ -41,7 +41,7 @@ def test_the_weight_is_the_sum_of_the_values(body: bytes, weight: int) -> None:
 
 @pytest.mark.parametrize("piece_bytes", [64 * 1024, 2, 3, 7, 64])
 def test_texts_are_told_from_values_wherever_the_body_is_cut(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
-    monkeypatch.setattr(json_weight, "_PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(body_module, "_PIECE_BYTES", piece_bytes)
     random = Random(5)
     for _ in range(300):
         value = _random_value(random, 0)

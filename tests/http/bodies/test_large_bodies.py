@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from lmwire_http.http.app_state import AppState, make_app_state
-from lmwire_http.http.body.work_thread import WorkThread
-from lmwire_http.http.context import RequestContext
-from lmwire_http.http.endpoint import Endpoint
-from lmwire_http.http.replies import Json, Reply
+from lmwire_http.http.body import WorkThread
+from lmwire_http.http.context import AppState, RequestContext, make_app_state
+from lmwire_http.http.endpoint import Endpoint, Json, Reply
 from lmwire_http.http.request_handler import RequestHandler
 from lmwire_http.settings import Settings
 from support.http.http_pool import awaited, until

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from lmwire_http.inference.merge_streams import merge_streams
+from lmwire_http.inference.generation import merge_streams
 from support.http.http_pool import awaited
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.pool.idle_limits import idle_limit
+from lmwire_http.http.keep_alive import idle_limit
 
 
 @pytest.mark.parametrize(

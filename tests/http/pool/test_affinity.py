@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_http.pool.affinity import PrefixAffinity, prefix_hashes
+from lmwire_http.pool.replica import PrefixAffinity, prefix_hashes
 from lmwire_protocol import Message
 
 SYSTEM = Message(role="system", content="You are a helpful assistant.")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lmwire import DeviceMemory, LmwireError, LocalModel, device_memory, local_models
-from lmwire_http.pool import Pool, device_gauge
+from lmwire_http.pool import Pool, memory_budget
 from lmwire_http.pool import pool as pool_module
 from lmwire_http.settings import Settings
 from lmwire_worker.models.memory_budget import default_budget
@@ -135,8 +135,8 @@ def replaying(*free: int) -> Callable[[], DeviceMemory]:
 async def test_a_worker_starts_when_the_memory_of_an_unloaded_model_is_free_again(
     listing: Listing, starts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device_gauge, "_POLL_S", 0.01)
-    monkeypatch.setattr(device_gauge, "_RELEASE_S", SECONDS)
+    monkeypatch.setattr(memory_budget, "_POLL_S", 0.01)
+    monkeypatch.setattr(memory_budget, "_RELEASE_S", SECONDS)
     seen: list[tuple[int, int]] = []
     free = replaying(PLENTY, 1_000_000, 1_000_000, 15_000_000, PLENTY)
 
@@ -158,7 +158,7 @@ async def test_a_worker_starts_when_the_memory_of_an_unloaded_model_is_free_agai
 async def test_a_worker_decides_if_the_memory_does_not_become_free(
     listing: Listing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device_gauge, "_RELEASE_S", 0.05)
+    monkeypatch.setattr(memory_budget, "_RELEASE_S", 0.05)
     async with pooled(listing=listing, measure_device=replaying(PLENTY, 0)) as pool:
         await asked(pool, TINY)
         await asked(pool, TWIN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.pool.progress_display import DownloadLog
+from lmwire_http.pool.status import DownloadLog
 from lmwire_protocol.events import Progress, Stage
 from random_model import write_model
 from support.http.http_pool import Clock, asked, awaited, pooled

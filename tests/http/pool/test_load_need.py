@@ -3,8 +3,8 @@
 import pytest
 
 from lmwire import RequestFailed
-from lmwire_http.pool.load_need import LoadNeed
-from lmwire_http.pool.model_spec import ModelSpec
+from lmwire_http.pool.memory_budget import LoadNeed
+from lmwire_http.pool.model_resolver import ModelSpec
 from lmwire_protocol import events
 
 UNLISTED = ModelSpec(id="m", path="m")

@@ -110,10 +110,10 @@ async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Li
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
-        pool._budget._limit = budget = total - CACHED  # as if they had grown
+        pool._budget.limit = budget = total - CACHED  # as if they had grown
         await looked(pool, lambda total: total <= budget)
         assert in_memory(pool) == [TINY, TWIN]
-        pool._budget._limit = ONE
+        pool._budget.limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
         await asked(pool, TINY, QUESTION)  # the budget has room, but the worker reports too little memory
         assert in_memory(pool) == [TINY]
@@ -128,7 +128,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
         await pool._lifecycle.measure_memory()
-        pool._budget._limit = budget = total - CACHED
+        pool._budget.limit = budget = total - CACHED
         with monkeypatch.context() as patience:
             patience.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
             os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
@@ -147,7 +147,7 @@ async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
     async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         await asked(pool, TINY, QUESTION)
-        pool._budget._limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        pool._budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
         assert in_memory(pool) == [TINY, TWIN]
 
@@ -161,7 +161,7 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
         process, _ = await asked(pool, TINY, QUESTION)
         used = await held_by(pool, TINY)
         pool._budget.set_measured(pool._models[TINY], used)
-        pool._budget._limit = used + twin.size_bytes - CACHED
+        pool._budget.limit = used + twin.size_bytes - CACHED
         os.kill(process, signal.SIGSTOP)
         try:
             yield pool, process

@@ -12,7 +12,7 @@ import pytest
 
 from lmwire_http.errors import MAX_MESSAGE_CHARS, invalid_field
 from lmwire_http.pool.hidden_paths import PathRedactor
-from lmwire_http.pool.model_spec import ModelSpec
+from lmwire_http.pool.model_resolver import ModelSpec
 from lmwire_worker.models.resolve import BUILTIN
 from random_model import write_model
 from support.http.http_server import MOCK, Server, served

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmwire_http.http.replies import Reply
+from lmwire_http.http.endpoint import Reply
 from lmwire_http.telemetry.bounded_join import join_within
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
 from lmwire_http.telemetry.stderr_writer import StderrWriter

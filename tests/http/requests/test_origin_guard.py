@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.app import ENDPOINTS
-from lmwire_http.http.app_state import make_app_state
+from lmwire_http.http.context import make_app_state
 from lmwire_http.http.origin_guard import OriginGuard
 from lmwire_http.settings import Settings
 from support.http.http_server import MOCK, Server, served

@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 
-from lmwire_http.inference.partial_tool_calls import ArgumentsBuffer, complete_members
+from lmwire_http.inference.answers import ArgumentsBuffer, complete_members
 from support.http.http_server import Server
 
 MODEL: Final = "builtin:tiny"

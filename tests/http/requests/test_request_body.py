@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.http.body.request_body import BodyCollector, decompressed
+from lmwire_http.http.body import BodyCollector, decompressed
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 

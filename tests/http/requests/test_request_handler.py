@@ -6,7 +6,7 @@ import json
 import pytest
 
 from lmwire_http.app import ENDPOINTS
-from lmwire_http.http.replies import Json, Reply
+from lmwire_http.http.endpoint import Json, Reply
 from lmwire_http.server.client_connection import MAX_HEADERS
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import Server

@@ -8,7 +8,7 @@ import pytest
 
 from lmwire_http.errors import ApiError
 from lmwire_http.http.response_store import ResponseStore
-from lmwire_http.inference.logprobs import TokenLogprob
+from lmwire_http.inference.answers import TokenLogprob
 from lmwire_http.openai.responses import stored_items
 from lmwire_http.openai.responses.endpoints import start_generation
 from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, OutputText, assign_ids

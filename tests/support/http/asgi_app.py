@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lmwire_http.app import make_app_with_state
-from lmwire_http.http.app_state import make_app_state
+from lmwire_http.http.context import make_app_state
 from lmwire_http.settings import Settings
 from support.http.asgi_exchange import Sent
 from support.http.http_pool import MOCK

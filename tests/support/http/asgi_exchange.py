@@ -5,9 +5,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from lmwire_http.http.app_state import make_app_state
-from lmwire_http.http.endpoint import Endpoint
-from lmwire_http.http.replies import Reply
+from lmwire_http.http.context import make_app_state
+from lmwire_http.http.endpoint import Endpoint, Reply
 from lmwire_http.http.request_handler import RequestHandler
 from lmwire_http.settings import Settings
 

@@ -14,6 +14,7 @@ from ..media import MediaPolicy
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import Tokenizer
 from ..prompts.media_expander import MediaExpander
+from .solo_prefill import SoloPrefill
 
 
 class MediaInput(Protocol):
@@ -47,21 +48,6 @@ class MediaLayout(Protocol):
 
     def cache_keys(self, tokens: list[int]) -> list[int]:
         """Return tokens with the placeholder tokens replaced by numbers that depend on the media."""
-        ...
-
-
-class MediaPrefill(Protocol):
-    """The prefill of a prompt up to its last media input, in chunks."""
-
-    cache: list[Any]
-    """The KV cache of the tokens that are computed."""
-    done: int
-    """Number of tokens in the cache."""
-    end: int
-    """Number of tokens to compute in all."""
-
-    def advance(self, size: int) -> int:
-        """Encode one media input, or compute at most `size` tokens; return the number of tokens computed."""
         ...
 
 
@@ -121,7 +107,7 @@ class MediaBackend(MediaExpander, Protocol):
         """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
         ...
 
-    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> MediaPrefill:
+    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> SoloPrefill:
         """Return the prefill of a prompt's beginning.
 
         Args:

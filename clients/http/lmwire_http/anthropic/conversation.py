@@ -8,7 +8,7 @@ from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..errors import invalid_field
 from ..inference.call_ids import ANTHROPIC_PREFIX, restore_call_ids
-from ..inference.media_inputs import image_input
+from ..inference.media import image_input
 from .content_blocks import (
     AssistantMessage,
     Base64Source,

@@ -8,11 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import ANTHROPIC_ERRORS
-from ..http.replies import Json
 from ..inference.chat import count_prompt_tokens
-from ..inference.field_aliases import TEMPLATE_ALIASES
+from ..inference.options import TEMPLATE_ALIASES
 from .conversation import Conversation
 from .request_options import prompt_options, thinking_of
 from .request_schema import CountTokensRequest

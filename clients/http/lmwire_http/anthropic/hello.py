@@ -5,9 +5,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import ANTHROPIC_ERRORS
-from ..http.replies import Json
 
 
 class Hello(Struct):

@@ -9,13 +9,12 @@ from lmwire_protocol import events
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json, Reply, reply_with
 from ..http.error_formats import ANTHROPIC_ERRORS
-from ..http.replies import Json, Reply, reply_with
 from ..http.sse import WaitingEvent
 from ..inference.chat import run_chat
-from ..inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, renamed
 from ..inference.generation import Batch, Generation
+from ..inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, renamed
 from .conversation import Conversation
 from .request_options import chat_options, shows_thinking, thinking_of
 from .request_schema import MessagesRequest

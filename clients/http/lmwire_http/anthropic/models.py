@@ -8,9 +8,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json, Reply
 from ..http.error_formats import ANTHROPIC_ERRORS
-from ..http.replies import Json, Reply
 from ..pool import ServedModel
 
 _DEFAULT_LIMIT: Final = 20

@@ -5,8 +5,7 @@ from typing import Any, Final
 from lmwire import ChatOptions, TemplateOptions
 
 from ..http.unknown_fields import UnknownFields
-from ..inference.logit_bias import token_biases
-from ..inference.option_fields import given_fields, shared_fields
+from ..inference.options import given_fields, shared_fields, token_biases
 from .request_schema import (
     ChooseAny,
     ChooseNone,

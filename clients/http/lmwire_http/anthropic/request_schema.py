@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ..inference.logit_bias import LogitBias
+from ..inference.options import LogitBias
 from ..limits import JsonObject, Messages, Parts, ShortList, StopStrings, Tools
 from .content_blocks import Message, StrictStruct, SystemText, Tool
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from lmwire import TokenDelta, ToolCallDelta
 
 from ..http.sse import NamedEventEncoder, comment
+from ..inference.answers import complete_members
 from ..inference.call_ids import ANTHROPIC_PREFIX, client_call_id
-from ..inference.partial_tool_calls import complete_members
 from .response_schema import (
     UNSIGNED,
     ContentBlock,

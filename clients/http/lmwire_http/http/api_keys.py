@@ -1,10 +1,11 @@
-"""API keys: reading them at the start, and checking them in requests."""
+"""API keys, read at the start and checked in requests, and the clients between which a model's queue is fair."""
 
 import hmac
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ ENVIRONMENT_VARIABLE: Final = "LMWIRE_API_KEY"
 _MAX_FILE_BYTES: Final = 1024 * 1024
 _OTHER_USERS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _KEY: Final = re.compile(r"[\x21-\x7e]+")
+Peer = tuple[str, int]
+"""Address and port of a connection's other end."""
 
 
 class InvalidApiKeys(ValueError):
@@ -114,3 +117,31 @@ def find_api_key(headers: Mapping[str, str], keys: Sequence[str]) -> int | None:
         problem = "this API key is not valid here" if given else "an API key is needed: Authorization: Bearer KEY"
         raise ApiError(401, problem, code="invalid_api_key")
     return found[0]
+
+
+def identify_client(peer: Peer | None, key: int | None, keys: Sequence[str]) -> Hashable:
+    """Return a value that is equal for requests of the same client.
+
+    With several API keys the key identifies the client. Otherwise its address does. Clients on this machine share one
+    address, so there each connection counts as a client.
+
+    Args:
+        peer: The connection's other end; None if unknown.
+        key: The number of the request's API key; None without one.
+        keys: The server's API keys.
+    """
+    if len(keys) > 1:
+        return key
+    if peer is None:
+        return None
+    address, _ = peer
+    return peer if _is_this_machine(address) else address
+
+
+def _is_this_machine(address: str) -> bool:
+    """Return whether all clients with this address are on this machine: a loopback address or a Unix socket."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return True
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -1,19 +1,100 @@
-"""The context of one HTTP request, as its endpoint sees it."""
+"""What an endpoint sees besides the body: the state that all requests share, and the context of one request."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from lmwire_protocol import events
 
-from ..pool import Lease
-from .app_state import AppState
-from .unknown_fields import UnknownFields
+from ..errors import ApiError
+from ..pool import Lease, Pool
+from ..pool.readiness import Readiness, Startup
+from ..pool.status import ShowProgress, log_downloads
+from ..settings import Settings
+from ..telemetry.metrics import Metrics
+from ..telemetry.traces import Tracer, make_tracer
+from .body import WorkThread
+from .response_store import ResponseStore
+from .unknown_fields import IgnoredFieldLog, UnknownFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Interruptible(Protocol):
+    """A request that can be ended early."""
+
+    def interrupt(self, error: ApiError) -> None:
+        """End the request with this error."""
+        ...
+
+
+class InFlightRequests:
+    """The requests in flight."""
+
+    def __init__(self) -> None:
+        self._requests: set[Interruptible] = set()
+
+    @contextmanager
+    def track(self, request: Interruptible) -> Generator[None]:
+        """Count a request as in flight while the block runs."""
+        self._requests.add(request)
+        try:
+            yield
+        finally:
+            self._requests.discard(request)
+
+    def interrupt_all(self, error: ApiError) -> int:
+        """End all requests with this error, and return their number."""
+        interrupted = [*self._requests]
+        for request in interrupted:
+            request.interrupt(error)
+        return len(interrupted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppState:
+    """The parts of a server."""
+
+    settings: Settings
+    pool: Pool
+    metrics: Metrics
+    tracer: Tracer | None
+    in_flight: InFlightRequests
+    work_thread: WorkThread
+    startup: Startup
+    readiness: Readiness
+    ignored_field_log: IgnoredFieldLog
+    response_store: ResponseStore
+    """Responses of /v1/responses that requests can continue."""
+    show_progress: ShowProgress
+    """Shows how far prefills have come."""
+
+
+def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloads) -> AppState:
+    """Return the parts of a server. Nothing is started.
+
+    Args:
+        settings: The server's settings.
+        show_progress: Shows how far loads and prefills have come.
+    """
+    pool, startup = Pool(settings, show_progress=show_progress), Startup()
+    return AppState(
+        settings=settings,
+        pool=pool,
+        metrics=Metrics(),
+        tracer=make_tracer(settings.otlp_endpoint, settings.api_keys),
+        in_flight=InFlightRequests(),
+        work_thread=WorkThread(),
+        startup=startup,
+        readiness=Readiness(settings, pool, startup),
+        ignored_field_log=IgnoredFieldLog(),
+        response_store=ResponseStore(settings.max_stored_responses),
+        show_progress=show_progress,
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,15 +1,20 @@
-"""Decoding of request bodies, and the errors for those that cannot be decoded."""
+"""Decoding of request bodies, JSON and multipart forms (RFC 7578), and the errors for those that cannot be decoded.
+
+The whole body is there, so a form is cut at its boundaries, which takes time in proportion to its length.
+"""
 
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
+from python_multipart.multipart import parse_options_header
 
 from ..errors import ApiError, invalid_field, too_many
+from ..limits import FORM_HEAD_BYTES, FORM_PARTS
 from ..settings import Settings
-from .body.request_body import check_content_encoding
+from .body import check_content_encoding
 from .unknown_fields import UnknownFields, is_unknown_field
 
 T = TypeVar("T")
@@ -24,6 +29,7 @@ _QUOTED_CHARACTERS: Final = 2048
 _TOO_LONG: Final = re.compile(r"Expected `(?P<kind>array|object)` of length <= (?P<limit>\d+)")
 _KINDS: Final = {"array": "items", "object": "members"}
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
+_DISPOSITION: Final = b"content-disposition"
 
 
 def check_media_type(headers: Mapping[str, str], *, form: bool, takes_curl_type: bool = False) -> None:
@@ -145,3 +151,74 @@ def _validation_error(problem: str) -> ApiError:
     if field := _FIELD.search(sentence):
         path = f"{path}.{field['name']}" if path else field["name"]
     return invalid_field(f"{path}: {sentence}" if path else sentence, path or None)
+
+
+class _Part(NamedTuple):
+    """A part of a form."""
+
+    name: str
+    content: bytes
+    is_file: bool
+
+
+def read_form(headers: Mapping[str, str], body: bytes, type: type[T], unknown: UnknownFields) -> T:
+    """Return a form as a typed value. A field `name[]` is a list, and a file is its content.
+
+    Args:
+        headers: The request's headers, with names in lower case.
+        body: The request's body.
+        type: The type of the result.
+        unknown: Collects unknown fields.
+
+    Raises:
+        ApiError: The body is not a form, it has too many parts, or a field is invalid.
+    """
+    fields: dict[str, Any] = {}
+    for part in _parts(headers.get("content-type", ""), body):
+        plain = part.content if part.is_file else _text(part.content)
+        if part.name.endswith("[]"):
+            fields.setdefault(part.name[:-2], []).append(plain)
+        else:
+            fields[part.name] = plain
+    return convert(fields, type, unknown, strict=False)
+
+
+def _parts(content_type: str, body: bytes) -> Iterator[_Part]:
+    boundary = b""
+    if len(content_type) <= FORM_HEAD_BYTES:
+        boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
+    if not boundary:
+        raise _invalid_form("its content-type names no boundary")
+    _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary, FORM_PARTS + 1)
+    if not any(part.startswith(b"--") for part in parts):
+        if len(parts) > FORM_PARTS:
+            raise _invalid_form(f"it has more than {FORM_PARTS} parts; send fewer")
+        raise _invalid_form("its last boundary is missing; send the whole form")
+    for part in parts:
+        if part.startswith(b"--"):
+            return
+        yield _part(part)
+
+
+def _part(part: bytes) -> _Part:
+    head, separator, content = part.partition(b"\r\n\r\n")
+    if not separator or len(head) > FORM_HEAD_BYTES or not head.lstrip(b" \t").startswith(b"\r\n"):
+        raise _invalid_form(f"a part has no head that ends within {FORM_HEAD_BYTES:,} bytes")
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == _DISPOSITION:
+            options = parse_options_header(value.strip())[1]
+            if b"name" in options:
+                return _Part(_text(options[b"name"]), content, b"filename" in options)
+    raise _invalid_form("a part has no header content-disposition with a name")
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _invalid_form(problem: str) -> ApiError:
+    return ApiError(400, f"the body is not multipart/form-data: {problem}", code="invalid_form")

@@ -1,33 +1,49 @@
 """Formats of errors in the OpenAI, Anthropic and Ollama APIs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import msgspec
 
 from ..errors import ApiError
 
+_OPENAI_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    501: "invalid_request_error",
+}
+_OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
+_ANTHROPIC_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    501: "invalid_request_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
 
-class ErrorFormat(Protocol):
+
+@dataclass(frozen=True)
+class ErrorFormat:
     """The format of an API's errors."""
 
-    @property
-    def error_type(self) -> type[msgspec.Struct]:
-        """The type that `body` returns."""
-        ...
-
-    @property
-    def request_id_header(self) -> str:
-        """The response header in which this API's clients look for the request id."""
-        ...
-
-    def body(self, error: ApiError, request_id: str) -> msgspec.Struct:
-        """Return the body of an error response."""
-        ...
+    body: Callable[[ApiError, str], msgspec.Struct]
+    """Returns the body of the response to an error, given the request's id."""
+    error_type: type[msgspec.Struct]
+    """The type that `body` returns."""
+    request_id_header: str = "x-request-id"
+    """The response header in which this API's clients look for the request id."""
+    event_start: bytes = b"data: "
+    """What precedes the body in the event that ends a stream with an error."""
+    event_end: bytes = b"\n\n"
 
     def stream_event(self, error: ApiError, request_id: str) -> bytes:
         """Return the encoded event that ends a stream with an error."""
-        ...
+        return self.event_start + msgspec.json.encode(self.body(error, request_id)) + self.event_end
 
 
 class OpenAIProblem(msgspec.Struct, frozen=True):
@@ -80,112 +96,34 @@ class OllamaError(msgspec.Struct, frozen=True):
     error: str
 
 
-@dataclass(frozen=True)
-class OpenAIErrorFormat:
-    """OpenAI's error format."""
-
-    @property
-    def error_type(self) -> type[OpenAIError]:
-        """See `ErrorFormat`."""
-        return OpenAIError
-
-    @property
-    def request_id_header(self) -> str:
-        """See `ErrorFormat`."""
-        return "x-request-id"
-
-    def body(self, error: ApiError, request_id: str) -> OpenAIError:
-        """See `ErrorFormat`."""
-        return OpenAIError(
-            OpenAIProblem(
-                message=error.message,
-                type=_OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error")),
-                param=error.param,
-                code=_OPENAI_CODES.get(error.code, error.code),
-                retryable=error.retryable,
-                request_id=request_id,
-            )
-        )
-
-    def stream_event(self, error: ApiError, request_id: str) -> bytes:
-        """See `ErrorFormat`."""
-        return b"data: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
-
-
-@dataclass(frozen=True)
-class AnthropicErrorFormat:
-    """Anthropic's error format."""
-
-    @property
-    def error_type(self) -> type[AnthropicError]:
-        """See `ErrorFormat`."""
-        return AnthropicError
-
-    @property
-    def request_id_header(self) -> str:
-        """See `ErrorFormat`."""
-        return "request-id"
-
-    def body(self, error: ApiError, request_id: str) -> AnthropicError:
-        """See `ErrorFormat`. The format has no field for a parameter, so the message starts with it."""
-        problem = AnthropicProblem(
-            type=_ANTHROPIC_TYPES.get(error.status, _default_type(error.status, "api_error")),
-            message=_with_param(error),
-            details=AnthropicDetails(error.code),
+def _openai_error(error: ApiError, request_id: str) -> OpenAIError:
+    return OpenAIError(
+        OpenAIProblem(
+            message=error.message,
+            type=_OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error")),
+            param=error.param,
+            code=_OPENAI_CODES.get(error.code, error.code),
             retryable=error.retryable,
+            request_id=request_id,
         )
-        return AnthropicError(problem, request_id)
-
-    def stream_event(self, error: ApiError, request_id: str) -> bytes:
-        """See `ErrorFormat`."""
-        return b"event: error\ndata: " + msgspec.json.encode(self.body(error, request_id)) + b"\n\n"
+    )
 
 
-@dataclass(frozen=True)
-class OllamaErrorFormat:
-    """Ollama's error format."""
-
-    @property
-    def error_type(self) -> type[OllamaError]:
-        """See `ErrorFormat`."""
-        return OllamaError
-
-    @property
-    def request_id_header(self) -> str:
-        """See `ErrorFormat`."""
-        return "x-request-id"
-
-    def body(self, error: ApiError, request_id: str) -> OllamaError:
-        """See `ErrorFormat`. The format has only a message. Clients search that of a missing model for `not found`."""
-        missing = error.code == "model_not_found"
-        return OllamaError(f"model not found: {error.message}" if missing else _with_param(error))
-
-    def stream_event(self, error: ApiError, request_id: str) -> bytes:
-        """See `ErrorFormat`."""
-        return msgspec.json.encode(self.body(error, request_id)) + b"\n"
+def _anthropic_error(error: ApiError, request_id: str) -> AnthropicError:
+    """Return the error. The format has no field for a parameter, so the message starts with it."""
+    problem = AnthropicProblem(
+        type=_ANTHROPIC_TYPES.get(error.status, _default_type(error.status, "api_error")),
+        message=_with_param(error),
+        details=AnthropicDetails(error.code),
+        retryable=error.retryable,
+    )
+    return AnthropicError(problem, request_id)
 
 
-OPENAI_ERRORS: Final = OpenAIErrorFormat()
-ANTHROPIC_ERRORS: Final = AnthropicErrorFormat()
-OLLAMA_ERRORS: Final = OllamaErrorFormat()
-
-_OPENAI_TYPES: Final = {
-    401: "authentication_error",
-    403: "permission_error",
-    429: "rate_limit_error",
-    501: "invalid_request_error",
-}
-_OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
-_ANTHROPIC_TYPES: Final = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    501: "invalid_request_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-}
+def _ollama_error(error: ApiError, _: str) -> OllamaError:
+    """Return the error. The format has only a message. Clients search that of a missing model for `not found`."""
+    missing = error.code == "model_not_found"
+    return OllamaError(f"model not found: {error.message}" if missing else _with_param(error))
 
 
 def _with_param(error: ApiError) -> str:
@@ -196,3 +134,10 @@ def _with_param(error: ApiError) -> str:
 
 def _default_type(status: int, fault: str) -> str:
     return "invalid_request_error" if status < 500 else fault
+
+
+OPENAI_ERRORS: Final = ErrorFormat(_openai_error, OpenAIError)
+ANTHROPIC_ERRORS: Final = ErrorFormat(
+    _anthropic_error, AnthropicError, request_id_header="request-id", event_start=b"event: error\ndata: "
+)
+OLLAMA_ERRORS: Final = ErrorFormat(_ollama_error, OllamaError, event_start=b"", event_end=b"\n")

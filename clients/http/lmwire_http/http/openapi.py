@@ -12,9 +12,8 @@ from lmwire_protocol import __version__
 from lmwire_protocol.json_value import JsonValue
 
 from .context import RequestContext
-from .endpoint import Endpoint
+from .endpoint import Endpoint, Plain
 from .error_formats import OPENAI_ERRORS
-from .replies import Plain
 from .response_writer import NDJSON, SSE
 from .unknown_fields import CHECKED_WHOLE, IGNORED_FIELDS_HEADER, Alias, renamed_field
 

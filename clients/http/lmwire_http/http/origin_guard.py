@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ApiError
 from ..settings import ANY_ORIGIN
-from .app_state import AppState
+from .context import AppState
 from .request_handler import RequestHandler
 from .routing import error_format_of, make_error_endpoint
 from .unknown_fields import IGNORED_FIELDS_HEADER

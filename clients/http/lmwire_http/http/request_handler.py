@@ -20,14 +20,10 @@ from starlette.datastructures import Headers, QueryParams
 from ..errors import ApiError
 from ..telemetry.logs import log_facts, redact
 from ..telemetry.traces import FinishedRequest
-from .api_keys import find_api_key
-from .app_state import AppState
-from .body.forms import read_form
-from .body.json_weight import weigh
-from .body.request_body import BodyCollector, body_too_long, decompressed, is_compressed
-from .client_identity import identify_client
-from .context import RequestContext
-from .decoding import check_media_type, check_template, decode_json
+from .api_keys import find_api_key, identify_client
+from .body import BodyCollector, body_too_long, decompressed, is_compressed, weigh
+from .context import AppState, RequestContext
+from .decoding import check_media_type, check_template, decode_json, read_form
 from .endpoint import Endpoint
 from .response_writer import Message, ResponseWriter, Send
 from .unknown_fields import UnknownFields
@@ -41,7 +37,7 @@ UNKNOWN_PATH: Final = "unknown"
 _SMALL_BYTES: Final = 256 * 1024
 """Length of a body up to which the event loop itself may decode it."""
 _SMALL_WEIGHT: Final = 128 * 1024
-"""Weight of such a body, which then takes some milliseconds; see `body.json_weight`."""
+"""Weight of such a body, which then takes some milliseconds; see `body.weigh`."""
 _FINAL_ERROR_S: Final = 1.0
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _log = logging.getLogger("lmwire_http")

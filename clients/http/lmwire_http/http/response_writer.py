@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 from ..errors import ApiError
+from .endpoint import ByteStream, EventStream, Json, LineStream, Plain, Reply
 from .error_formats import ErrorFormat
-from .replies import ByteStream, EventStream, Json, LineStream, Plain, Reply
 from .sse import WaitingEvent
 from .unknown_fields import UnknownFields
 

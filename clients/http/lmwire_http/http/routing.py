@@ -11,11 +11,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ApiError
-from .app_state import AppState
-from .context import RequestContext
-from .endpoint import Endpoint
+from .context import AppState, RequestContext
+from .endpoint import Endpoint, Reply
 from .error_formats import ANTHROPIC_ERRORS, OLLAMA_ERRORS, OPENAI_ERRORS, ErrorFormat
-from .replies import Reply
 from .request_handler import RequestHandler
 
 _ANTHROPIC_PATH: Final = re.compile(r"^/+(?:v1/+)*messages(?:/|$)")

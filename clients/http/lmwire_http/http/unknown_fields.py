@@ -14,8 +14,8 @@ from msgspec import inspect
 
 from ..errors import ApiError, invalid_field, too_many
 from ..limits import UNKNOWN_FIELDS
-from ..pool import idle_limits
 from ..telemetry.logs import log_facts
+from .keep_alive import IDLE_FIELDS, idle_limit
 
 Alias: TypeAlias = Callable[[Any], Mapping[str, Any]]
 """Returns the fields that an alias with this value stands for. Raises ValueError if the value is invalid."""
@@ -191,8 +191,8 @@ class UnknownFields:
             if name not in fields and name not in known and item is not None:
                 if not path and name in self._aliases:
                     self._rename(name, item, known)
-                elif not path and name in idle_limits.FIELDS:
-                    self.idle_s = idle_limits.idle_limit(item, name)
+                elif not path and name in IDLE_FIELDS:
+                    self.idle_s = idle_limit(item, name)
                 elif self.are_refused:
                     known[name] = item  # the decoder's error names it
                 else:

@@ -9,12 +9,10 @@ from lmwire import AsyncStream
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply, reply_with
+from ..http.endpoint import Endpoint, Json, Reply, reply_with
 from ..http.sse import WaitingEvent, comment, data_event
-from ..inference.field_aliases import SAMPLING_ALIASES
-from ..inference.finish_reason import finish_reason
-from ..inference.generation import run_generation
+from ..inference.generation import finish_reason, run_generation
+from ..inference.options import SAMPLING_ALIASES
 from ..pool import Lease
 from .line_limits import LineLimits
 from .request_schema import InfillRequest, client_field, infill_options

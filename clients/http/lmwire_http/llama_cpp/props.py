@@ -7,8 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire_protocol import __version__
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply
 
 
 class GenerationSettings(Struct, kw_only=True):

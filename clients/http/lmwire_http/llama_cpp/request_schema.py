@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from lmwire import PromptOptions
 
-from ..inference.option_fields import given_fields, shared_fields
+from ..inference.options import given_fields, shared_fields
 from ..limits import ContextFiles, ShortList, StopStrings
 
 _UNNAMED: Final = "tmp"

@@ -7,12 +7,10 @@ from typing import Final
 import msgspec
 
 from ..http.context import RequestContext
-from ..http.replies import Json, LineStream, Reply
-from ..inference.generation import Generation
-from ..inference.worker_lease import lease_worker
-from ..pool.idle_limits import idle_limit
+from ..http.endpoint import Json, LineStream, Reply
+from ..http.keep_alive import idle_limit, keeping_alive
+from ..inference.generation import Generation, lease_worker
 from .answer_parts import AnswerPart, PartBuilder, join_parts
-from .keep_alive import keeping_alive
 from .model_names import without_tag
 from .request_schema import AnswerRequest
 from .response_schema import Line, end_fields

@@ -7,8 +7,8 @@ import msgspec
 
 from lmwire import TokenDelta, ToolCallDelta
 
+from ..inference.answers import TokenLogprob, content_logprobs
 from ..inference.call_ids import OPENAI_PREFIX, client_call_id
-from ..inference.logprobs import TokenLogprob, content_logprobs
 from .response_schema import CalledFunction, ToolCall
 
 

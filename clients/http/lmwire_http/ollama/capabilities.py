@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-from lmwire import AsyncWorker, MessageDict, RequestFailed
+from lmwire import AsyncWorker
 
 from ..http.context import RequestContext
+from ..inference.template_support import refused_field
 from ..pool import ServedModel
 
 Capability: TypeAlias = Literal["completion", "tools", "thinking", "vision", "audio", "insert", "embedding"]
@@ -22,7 +23,6 @@ _NAMES: Final[Mapping[str, Capability]] = {
     "embed": "embedding",
 }
 """Ollama's name for each capability of a loaded model."""
-_MESSAGES: Final[list[MessageDict]] = [{"role": "user", "content": "."}]
 _PROBES: Final[Mapping[Capability, Any]] = {
     "tools": {"tools": [{"type": "function", "function": {"name": "probe", "description": "", "parameters": {}}}]},
     "thinking": {"reasoning": "on"},
@@ -52,7 +52,7 @@ async def find_capabilities(context: RequestContext, served: ServedModel, templa
             able = lease.model.capabilities
             found: list[Capability] = [name for capability, name in _NAMES.items() if capability in able]
             for name, options in _PROBES.items() if "completion" in found else ():
-                if await _accepts(lease.worker, options):
+                if await refused_field(lease.worker, **options) is None:
                     found.append(name)
             _known[lease.worker] = found
         return _known[lease.worker]
@@ -69,11 +69,3 @@ def _expected(served: ServedModel, template: str) -> Iterator[Capability]:
             yield "tools"
         if any(mark in template for mark in _REASONING_MARKS):
             yield "thinking"
-
-
-async def _accepts(worker: AsyncWorker, options: Any) -> bool:
-    try:
-        await worker.count_tokens(_MESSAGES, **options)
-    except RequestFailed:
-        return False
-    return True

@@ -7,9 +7,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Reply
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Reply
 from ..inference.chat import run_chat
 from ..inference.generation import Generation
 from .answer import load_or_unload, reply_with_answer

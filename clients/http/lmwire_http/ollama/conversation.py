@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from lmwire import MessageDict
 
-from ..inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ..inference.missing_call_ids import CallIds
+from ..inference.call_ids import OPENAI_PREFIX, CallIds, restore_call_ids
 from .request_options import client_field as option_field
 from .request_schema import Message
 

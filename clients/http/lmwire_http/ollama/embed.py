@@ -8,15 +8,12 @@ from msgspec import Struct
 
 from ..errors import RenameField
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json
-from ..inference.model_kinds import check_capability
-from ..inference.option_fields import given_fields
-from ..inference.worker_lease import lease_worker
+from ..http.keep_alive import KeepAlive, idle_limit, keeping_alive
+from ..inference.generation import check_capability, lease_worker
+from ..inference.options import given_fields
 from ..limits import Inputs
-from ..pool.idle_limits import KeepAlive, idle_limit
-from .keep_alive import keeping_alive
 from .model_names import without_tag
 
 

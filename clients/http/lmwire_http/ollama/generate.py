@@ -11,9 +11,8 @@ from lmwire import AsyncStream, MessageDict
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Reply
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Reply
 from ..inference.chat import run_chat
 from ..inference.generation import Generation, run_generation
 from ..pool import Lease

@@ -6,9 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json
 from ..pool import ServedModel
 from .model_details import ModelDetails, details_of, digest_of, modified_at
 

@@ -7,9 +7,8 @@ from msgspec import Struct
 from lmwire_protocol import __version__
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json
 
 API_VERSION: Final = "0.33.0"
 """The version of Ollama whose API this is. Clients refuse servers that are too old."""

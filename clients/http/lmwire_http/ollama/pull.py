@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json, LineStream, Reply
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json, LineStream, Reply
-from ..inference.field_aliases import renamed
-from ..inference.worker_lease import lease_worker
+from ..inference.generation import lease_worker
+from ..inference.options import renamed
 from .model_names import without_tag
 
 

@@ -6,8 +6,7 @@ from lmwire import ToolDict
 from lmwire_protocol import JsonObjectFormat, JsonSchemaFormat
 
 from ..errors import invalid_field
-from ..inference.option_fields import given_fields
-from ..inference.reasoning_effort import effort_options
+from ..inference.options import effort_options, given_fields
 from .request_schema import AnswerRequest, OllamaOptions, Tool
 
 _SEED_COUNT: Final = 2**53

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from ..http.keep_alive import KeepAlive
 from ..limits import Calls, JsonObject, Messages, Parts, StopStrings, TokenList, Tools
-from ..pool.idle_limits import KeepAlive
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 """Reasoning on or off, or its effort."""

@@ -7,9 +7,8 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ..http.context import RequestContext
-from ..inference.finish_reason import finish_reason
-from ..inference.generation import Generation
-from ..inference.logprobs import TokenLogprob
+from ..inference.answers import TokenLogprob
+from ..inference.generation import Generation, finish_reason
 
 
 def utc_now() -> datetime:

@@ -11,10 +11,9 @@ from msgspec import Struct
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Json
-from ..inference.field_aliases import renamed
+from ..inference.options import renamed
 from ..pool import ServedModel
 from .capabilities import Capability, find_capabilities
 from .model_details import ModelDetails, details_of, modified_at

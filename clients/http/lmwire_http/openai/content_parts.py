@@ -8,7 +8,7 @@ from msgspec import Struct
 from lmwire import MediaPartDict, TextPartDict
 
 from ..errors import invalid_field
-from ..inference.media_inputs import audio_input, image_input
+from ..inference.media import audio_input, image_input
 from ..limits import JsonObject, Parts
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict

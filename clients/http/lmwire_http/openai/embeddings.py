@@ -10,11 +10,9 @@ from msgspec import Struct
 
 from ..errors import invalid_field, too_many
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
-from ..inference.model_kinds import check_capability
-from ..inference.option_fields import given_fields
-from ..inference.worker_lease import lease_worker
+from ..http.endpoint import Endpoint, Json, Reply
+from ..inference.generation import check_capability, lease_worker
+from ..inference.options import given_fields
 from ..limits import INPUTS, TokenList
 
 

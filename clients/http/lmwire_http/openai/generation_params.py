@@ -7,8 +7,7 @@ from msgspec import Meta, Struct
 from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
-from ..inference.logit_bias import LogitBias, token_biases
-from ..inference.option_fields import given_fields, shared_fields
+from ..inference.options import LogitBias, given_fields, shared_fields, token_biases
 from ..limits import StopStrings
 from ..settings import Settings
 from .usage import UsageSoFar

@@ -10,8 +10,8 @@ from msgspec import Struct
 from lmwire import MessageDict
 
 from ..errors import ApiError, invalid_field
-from ..http.body.json_weight import weigh
-from ..inference.missing_call_ids import CallIds
+from ..http.body import weigh
+from ..inference.call_ids import CallIds
 from ..limits import Calls, JsonObject, Parts
 from .content_parts import Content, wire_content
 from .unsupported_fields import reject_fields

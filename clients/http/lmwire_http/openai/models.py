@@ -5,8 +5,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply
 from ..pool import LoadProgress, ModelState, ServedModel
 from .codex_models import CodexModel, codex_models
 

@@ -12,12 +12,16 @@ from lmwire_protocol import events
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply
 from ..inference.chat import lease_for_prompt
-from ..inference.field_aliases import TEMPLATE_ALIASES, reasoning_aliases, renamed
-from ..inference.option_fields import given_fields
-from ..inference.reasoning_effort import ReasoningEffort, effort_options
+from ..inference.options import (
+    TEMPLATE_ALIASES,
+    ReasoningEffort,
+    effort_options,
+    given_fields,
+    reasoning_aliases,
+    renamed,
+)
 from ..limits import JsonObject, Messages, TokenList, Tools
 from .messages import Message, client_field, wire_messages
 from .tools import Tool, wire_tools

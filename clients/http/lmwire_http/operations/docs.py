@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Plain
+from ..http.endpoint import Endpoint, Plain
 
 _FOLDER: Final = Path(__file__).with_name("docs_page")
 _HEADERS: Final = {

@@ -5,8 +5,7 @@ from typing import Final, Literal
 import msgspec
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json
+from ..http.endpoint import Endpoint, Json
 from ..pool import LoadProgress
 
 

@@ -5,8 +5,7 @@ from typing import Final
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Plain
+from ..http.endpoint import Endpoint, Plain
 from .worker_metrics import worker_metrics
 
 

@@ -10,9 +10,8 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
-from ..inference.field_aliases import renamed
+from ..http.endpoint import Endpoint, Json, Reply
+from ..inference.options import renamed
 
 _LM_STUDIO: Final = "/api"
 """LM Studio's prefix of the same paths."""

@@ -4,9 +4,8 @@ from typing import Final
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
+from ..http.endpoint import Endpoint, Plain
 from ..http.error_formats import OLLAMA_ERRORS
-from ..http.replies import Plain
 from .static_files import StaticFile, static_files
 
 _GREETING: Final = b"Ollama is running"

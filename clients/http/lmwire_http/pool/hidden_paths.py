@@ -11,7 +11,7 @@ import msgspec
 from lmwire import RequestFailed
 from lmwire_protocol import events
 
-from .model_spec import ModelSpec
+from .model_resolver import ModelSpec
 
 _PATH: Final = re.compile(
     r"""(?P<quote>['"`])~?/(?:(?!(?P=quote)).)*(?P=quote)"""  # in quotes, where it may have spaces

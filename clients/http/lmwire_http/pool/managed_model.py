@@ -12,14 +12,12 @@ from lmwire import AsyncWorker, LmwireError
 from lmwire_protocol import events
 
 from ..errors import ApiError
-from .affinity import PrefixAffinity
 from .fair_queue import FairQueue
 from .hidden_paths import PathRedactor
-from .load_need import LoadNeed
-from .model_spec import ModelSpec
-from .progress_display import OnProgress, ShowProgress
-from .replica import Replica
-from .status import LoadProgress, ModelStatus
+from .memory_budget import LoadNeed
+from .model_resolver import ModelSpec
+from .replica import PrefixAffinity, Replica
+from .status import LoadProgress, ModelStatus, OnProgress, ShowProgress
 
 T = TypeVar("T")
 
@@ -29,6 +27,8 @@ _DEFAULT_BATCH_SIZE: Final = 32
 MAX_PROMPTS: Final = 8
 """Requests for a prompt, such as counts of tokens, that each replica works on at once. One takes milliseconds, or a
 second with much text, and delays the prompts of all clients."""
+MAX_DECODING: Final = 4
+"""Requests whose images and sounds each replica decodes at once: one for each of a worker's decoders."""
 _WORKER_REPLY_S: Final = 2.0
 """Time for a worker to answer, in seconds. It answers at once unless it hangs or the machine is busy."""
 
@@ -80,6 +80,8 @@ class ManagedModel:
         """Decides which request goes to the workers next."""
         self.prompt_queue = FairQueue(lambda: MAX_PROMPTS * replicas)
         """The same for requests that only need a prompt: they do not wait for answers to end."""
+        self.media_queue = FairQueue(lambda: MAX_DECODING * replicas)
+        """The same for requests with images or sounds, until these are decoded. They wait here first."""
         self._max_requests, self._clock = max_requests, clock
         self._affinity = PrefixAffinity()
         self.replicas = [

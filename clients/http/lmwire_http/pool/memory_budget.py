@@ -1,7 +1,24 @@
-"""The memory that all models share: reservations, measurements, and which models to unload first."""
+"""The memory that all models share: what a load needs, what the device has free, and which models go first."""
 
 import asyncio
-from typing import Generic, Protocol, TypeVar
+import logging
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+from lmwire import DeviceMemory, LmwireError, RequestFailed
+from lmwire_protocol import events
+
+from .model_resolver import ModelSpec
+
+_RELEASE_S: Final = 10.0
+"""Longest wait for the memory of workers that have exited, in seconds. macOS frees a GPU's memory a while later."""
+_POLL_S: Final = 0.25
+_log = logging.getLogger("lmwire_http")
+_ANSWER_TOKENS: Final = 1024
+"""Tokens of a short answer, for which a worker requires memory besides the weights."""
+_ELEMENT_BYTES: Final = 2
+_REFUSAL_TTL_S: Final = 10.0
+"""Time for which a refused load is not tried again, in seconds. Other programs may free memory meanwhile."""
 
 
 class MemoryHolder(Protocol):
@@ -34,18 +51,10 @@ class MemoryBudget(Generic[T]):
     """
 
     def __init__(self, limit: int | None) -> None:
-        self._limit = limit
+        self.limit = limit
+        """Bytes for all models together; None if only the workers decide."""
         self._reserved: dict[T, int] = {}
         self._changed = asyncio.Event()
-
-    @property
-    def limit(self) -> int | None:
-        """Bytes for all models together; None if only the workers decide."""
-        return self._limit
-
-    @limit.setter
-    def limit(self, limit: int | None) -> None:
-        self._limit = limit
 
     def evictable(self, need: int, *, crowded: bool = False, shortage: int = 0) -> list[T] | None:
         """Return the models to unload for a new one: those that are being unloaded, then the least recently used.
@@ -108,9 +117,9 @@ class MemoryBudget(Generic[T]):
 
     def available_to(self, holder: T) -> int | None:
         """Return the bytes that the other models leave to one, at least 1; None without a limit."""
-        if self._limit is None:
+        if self.limit is None:
             return None
-        return max(1, self._limit - sum(size for other, size in self._reserved.items() if other is not holder))
+        return max(1, self.limit - sum(size for other, size in self._reserved.items() if other is not holder))
 
     @property
     def holders(self) -> list[T]:
@@ -140,6 +149,95 @@ class MemoryBudget(Generic[T]):
         return sum(self._reserved[holder] for holder in holders)
 
     def _exceeds(self, need: int, evicted: list[T]) -> bool:
-        if self._limit is None:
+        if self.limit is None:
             return False
-        return need + sum(size for holder, size in self._reserved.items() if holder not in evicted) > self._limit
+        return need + sum(size for holder, size in self._reserved.items() if holder not in evicted) > self.limit
+
+
+class DeviceGauge:
+    """Measures the device's memory in a process of its own.
+
+    Args:
+        measure: Returns the memory. It is called in a thread.
+    """
+
+    def __init__(self, measure: Callable[[], DeviceMemory]) -> None:
+        self._measure = measure
+
+    async def read(self) -> DeviceMemory | None:
+        """Return the device's memory; None if it cannot be measured."""
+        try:
+            return await asyncio.to_thread(self._measure)
+        except LmwireError as error:
+            _log.warning("%s", error)
+            return None
+
+    async def shortage(self, need: int) -> int:
+        """Return the bytes that are missing for a need, in bytes; 0 if nothing is missing or that is unknown."""
+        memory = await self.read()
+        return max(0, need - memory.free_bytes) if memory else 0
+
+    async def wait_until_free(self, need: int) -> None:
+        """Return when the device has the memory, or after some seconds: the worker then decides.
+
+        Args:
+            need: Memory in bytes.
+        """
+        try:
+            async with asyncio.timeout(_RELEASE_S):
+                while await self.shortage(need):
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            _log.warning("the memory of unloaded models is not free after %.0f s", _RELEASE_S)
+
+
+class LoadNeed:
+    """The memory that each worker of a model needs for a load.
+
+    The listing of models estimates it. A model that is not listed is known after its first load. A refusal of a worker
+    corrects both.
+    """
+
+    def __init__(self) -> None:
+        self._described = 0
+        self._refused = 0
+        self._refusal: tuple[RequestFailed, float] | None = None
+
+    def bytes(self, spec: ModelSpec) -> int:
+        """Return the memory for one worker, in bytes; 0 if it is unknown."""
+        return max(spec.load_bytes or spec.size_bytes or self._described, self._refused)
+
+    def record_loaded(self, model: events.ModelDone) -> None:
+        """Learn from a worker's description of the model."""
+        answer = _ELEMENT_BYTES * 2 * model.layers * model.hidden_size * _ANSWER_TOKENS
+        self._described = model.weights_bytes + answer
+        self._refusal = None
+
+    def record_refusal(self, available: int) -> None:
+        """Learn that a worker refused to load the model.
+
+        Args:
+            available: The memory that the worker had, in bytes.
+        """
+        self._refused = max(self._refused, available + 1)
+
+    def record_final_refusal(self, error: RequestFailed, now: float) -> None:
+        """Remember that a worker refused the load although it had all memory.
+
+        Args:
+            error: The worker's error.
+            now: A monotonic time in seconds.
+        """
+        self._refusal = (error, now)
+
+    def check(self, now: float) -> None:
+        """Raise the worker's last error again if a new worker would have to fail, too.
+
+        Args:
+            now: A monotonic time in seconds.
+
+        Raises:
+            RequestFailed: A worker has refused the load a moment ago.
+        """
+        if self._refusal and now - self._refusal[1] < _REFUSAL_TTL_S:
+            raise self._refusal[0].with_traceback(None)

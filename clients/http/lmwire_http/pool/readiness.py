@@ -1,9 +1,9 @@
-"""Readiness: whether the server can serve now, and if not, why."""
+"""The start of the pool in the background, and whether the server can serve now, or else why it cannot."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from lmwire import LmwireError
 from lmwire_protocol import events
@@ -11,13 +11,52 @@ from lmwire_protocol import events
 from ..errors import ApiError
 from ..settings import Settings
 from .pool import Pool
-from .startup import Startup
-from .worker_factory import make_worker
+from .replica import make_worker
 
 HANG_MS: Final = 60_000
 """Age of a worker's last step at which it counts as hung, in milliseconds. A step takes a fraction of a second."""
 _PING_S: Final = 2.0
 _log = logging.getLogger("lmwire_http")
+
+
+class Startup:
+    """The task that finds the configured models and preloads them."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, start: Coroutine[Any, Any, None]) -> None:
+        """Start the task without waiting for it."""
+        self._task = asyncio.create_task(start)
+
+    async def stop(self) -> None:
+        """Cancel the task, and return when it has ended."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the start has succeeded."""
+        return self._task is not None and self._task.done() and self.failure is None
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the server cannot serve; None while it starts or after it has started."""
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            return None
+        return self._task.exception()
+
+    async def wait(self) -> None:
+        """Return when the start has succeeded.
+
+        Raises:
+            ApiError: The start has failed.
+        """
+        if self._task and not self._task.done():
+            await asyncio.wait([self._task])
+        if not self.is_done:
+            raise ApiError(503, "the server could not start; see its log", code="server_ending", retry_after=5)
 
 
 class Readiness:
@@ -94,5 +133,5 @@ def hang_problem(model: str, pings: Sequence[events.PingDone | None]) -> str | N
 
 def _models_stay_loaded(settings: Settings) -> bool:
     """Return whether the preloaded models stay in memory until the server exits."""
-    makes_room = settings.memory_limit is not None or (settings.measures_memory and len(settings.models) > 1)
-    return settings.preload and settings.idle_s is None and not makes_room
+    unloads_models = settings.memory_limit is not None or (settings.measures_memory and len(settings.models) > 1)
+    return settings.preload and settings.idle_s is None and not unloads_models

@@ -1,9 +1,11 @@
-"""Snapshots of the pool: leases, served models and the status of their workers."""
+"""Snapshots of the pool: leases, served models, the status of their workers, and the progress of loads."""
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -11,6 +13,13 @@ from lmwire import AsyncWorker, ModelKind
 from lmwire_protocol import events
 
 ModelState: TypeAlias = Literal["loaded", "loading", "unloaded"]
+_STEPS: Final = 10
+"""Number of lines for a download, without the first one."""
+_log = logging.getLogger("lmwire_http")
+
+OnProgress: TypeAlias = Callable[[events.Progress], None]
+ShowProgress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
+"""Shows one load or prefill of the model with this name. The block gets a function that takes the progress events."""
 
 
 class LoadProgress(Struct, kw_only=True):
@@ -37,6 +46,8 @@ class Lease:
     """Time that the request waited in the queue while its model was loaded, in seconds."""
     release: Callable[[], None]
     """Free the request's rows before the block ends, once the worker has finished the request."""
+    media_decoded: Callable[[], None]
+    """Let the next client's images and sounds be decoded, once the worker has done so with the request's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +133,30 @@ class ModelStatus:
     waiting: int
     """Number of requests that wait for the model."""
     replicas: list[ReplicaStatus]
+
+
+@contextmanager
+def log_downloads(model: str) -> Generator[OnProgress]:
+    """Log the download of a model while the block runs; see `ShowProgress`."""
+    yield DownloadLog(model)
+
+
+class DownloadLog:
+    """Logs a line at each tenth of a download. Its object is called with each progress event of a load.
+
+    Args:
+        model: The model's name.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._last = -1
+
+    def __call__(self, event: events.Progress) -> None:
+        """Log a line if the download has come another tenth."""
+        if event.stage != "download" or not event.total:
+            return
+        tenth = event.current * _STEPS // event.total
+        if tenth > self._last:
+            self._last = tenth
+            _log.info("downloading %s: %d of %d MB", self._model, event.current // 10**6, event.total // 10**6)

@@ -6,8 +6,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint
-from ..http.replies import Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply
 from .request_schema import RerankRequest
 from .reranker import Reranker
 

@@ -12,9 +12,7 @@ from lmwire_protocol import events
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..inference.generation import run_generation
-from ..inference.merge_streams import merge_streams
-from ..inference.worker_lease import lease_worker
+from ..inference.generation import lease_worker, merge_streams, run_generation
 from ..pool import Lease
 from .prompt import NO, YES, is_reranker, make_prompt, relevance
 from .request_schema import RerankRequest, document_texts

@@ -17,8 +17,8 @@ import uvicorn
 
 from ..app import make_app_with_state
 from ..errors import ApiError
-from ..http.app_state import AppState, make_app_state
-from ..pool.progress_display import ShowProgress, log_downloads
+from ..http.context import AppState, make_app_state
+from ..pool.status import ShowProgress, log_downloads
 from ..settings import Settings
 from ..telemetry.logs import log_to_stderr
 from ..telemetry.stderr_writer import MakeProgressArea, StderrWriter

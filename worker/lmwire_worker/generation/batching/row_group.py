@@ -53,9 +53,9 @@ class RowGroup:
         """True if answers have joined since the last step, and no row has got a token since."""
         return self.has_new_rows and not any(state.is_delivered for state in self.rows)
 
-    def contains(self, uid: int) -> bool:
+    def contains(self, row: Row) -> bool:
         """Return whether a row is here."""
-        return any(state.uid == uid for state in self.rows)
+        return any(state.row is row for state in self.rows)
 
     # Rows come and go.
 
@@ -73,19 +73,19 @@ class RowGroup:
         self._handles += other._handles
         self._sample = None
 
-    def take(self, uids: Collection[int]) -> "RowGroup":
+    def take(self, rows: Collection[Row]) -> "RowGroup":
         """Remove rows, and return them as a group."""
         taken = RowGroup(self._model, *self._sampling)
         taken.extend(self)
-        if len(uids) < len(self.rows):
+        if len(rows) < len(self.rows):
             taken._caches = copy.deepcopy(self._caches)  # copies no arrays
-            taken._keep([index for index, state in enumerate(self.rows) if state.uid in uids])
-        self.drop(uids)
+            taken._keep([index for index, state in enumerate(self.rows) if state.row in rows])
+        self.drop(rows)
         return taken
 
-    def drop(self, uids: Collection[int]) -> None:
+    def drop(self, rows: Collection[Row]) -> None:
         """Remove those of the rows that are here."""
-        staying = [index for index, state in enumerate(self.rows) if state.uid not in uids]
+        staying = [index for index, state in enumerate(self.rows) if state.row not in rows]
         if len(staying) < len(self.rows):
             self._keep(staying)
 
@@ -106,22 +106,22 @@ class RowGroup:
 
     # Their caches.
 
-    def checkpoint(self, uid: int) -> Checkpoint | None:
+    def checkpoint(self, row: Row) -> Checkpoint | None:
         """Return the cache of a row; None if it is empty or incomplete."""
-        index = self._index(uid)
+        index = self._index(row)
         tokens = self.rows[index].tokens
         cache = RowCache(self._caches, index, len(tokens))
         return Checkpoint(tokens, cache) if tokens and cache.complete else None
 
-    def copy_cache(self, uid: int) -> list[Any]:
+    def copy_cache(self, row: Row) -> list[Any]:
         """Return a copy of the cache of a row."""
-        index = self._index(uid)
+        index = self._index(row)
         cache = [copy_row(layer, index) for layer in self._caches]
         evaluate(cache)  # otherwise it keeps the whole group in memory
         return cache
 
-    def _index(self, uid: int) -> int:
-        return next(index for index, state in enumerate(self.rows) if state.uid == uid)
+    def _index(self, row: Row) -> int:
+        return next(index for index, state in enumerate(self.rows) if state.row is row)
 
     # Prompts.
 

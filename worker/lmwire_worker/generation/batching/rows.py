@@ -37,8 +37,8 @@ class Row(Protocol):
 class PromptProgress:
     """The progress of a row's prompt, without the tokens that were cached."""
 
-    uid: int
-    """The row."""
+    row: Any
+    """The row, as it was added."""
     done: int
     """Number of tokens computed."""
     total: int
@@ -56,7 +56,6 @@ class RowState:
     """A row, with its tokens and its cache.
 
     Args:
-        uid: The row's name in the batch.
         row: Receives the generated tokens.
         prompt: The tokens to start with. It must not change.
         cache: The cache of the first `prefix_tokens` of them, which this object takes over.
@@ -66,14 +65,12 @@ class RowState:
 
     def __init__(
         self,
-        uid: int,
         row: Row,
         prompt: list[int],
         cache: list[Any],
         prefix_tokens: int,
         checkpoints: Collection[int] = (),
     ) -> None:
-        self.uid = uid
         self.row = row
         self.prompt = prompt
         self.tokens = prompt[:prefix_tokens]
@@ -94,7 +91,7 @@ class RowState:
     def progress(self, computed: int) -> PromptProgress:
         """Return the progress of the prompt, of which `computed` tokens are computed or were cached."""
         done, total = computed - self._prefix_tokens, len(self.prompt) - self._prefix_tokens
-        return PromptProgress(self.uid, done, total, computed in self._chunk_ends)
+        return PromptProgress(self.row, done, total, computed in self._chunk_ends)
 
     def next_chunk(self, size: int) -> list[int]:
         """Return the next tokens of the prompt, at most `size`, and none beyond a checkpoint. More than one remain."""

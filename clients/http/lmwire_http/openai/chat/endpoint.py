@@ -7,13 +7,12 @@ from typing import Any, Final
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import Json, Reply, reply_with
+from ...http.endpoint import Endpoint, Json, Reply, reply_with
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import run_chat
-from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from ...inference.generation import Generation
-from ...inference.new_media import new_media
+from ...inference.media import new_media
+from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..messages import wire_messages

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lmwire import MessageDict
 from lmwire_protocol import events
 
-from ...inference.new_media import last_answer
+from ...inference.media import last_answer
 from .image_labels import ImagePlace, image_places, label_images
 from .response_schema import ChoiceParts
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
-from ...inference.option_fields import given_fields, shared_fields
-from ...inference.reasoning_effort import effort_options
+from ...inference.options import effort_options, given_fields, shared_fields
 from .. import messages
 from ..generation_params import client_field as renamed_option
 from ..generation_params import generation_options

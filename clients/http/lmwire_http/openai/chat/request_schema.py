@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ...inference.reasoning_effort import ReasoningEffort
+from ...inference.options import ReasoningEffort
 from ...limits import JsonObject, Messages, ShortList, Tools
 from ...settings import MAX_IMAGE_GROUP
 from ..generation_params import Count, GenerationParams

@@ -8,10 +8,9 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import Answer, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
+from ...inference.answers import ArgumentsBuffer, Logprobs, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
-from ...inference.finish_reason import FinishReason, finish_reason
-from ...inference.logprobs import Logprobs, content_logprobs
-from ...inference.partial_tool_calls import ArgumentsBuffer
+from ...inference.generation import FinishReason, finish_reason
 from ..ids import ResponseIdentity
 from ..usage import Usage, total_usage
 

@@ -18,9 +18,8 @@ from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
+from ...inference.answers import ArgumentsBuffer, Logprobs, TokenLogprob, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
-from ...inference.logprobs import Logprobs, TokenLogprob, content_logprobs
-from ...inference.partial_tool_calls import ArgumentsBuffer
 from ..generation_params import UsageChunk
 from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress

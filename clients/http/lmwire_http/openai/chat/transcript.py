@@ -7,11 +7,10 @@ from lmwire_protocol import events
 
 from ...errors import invalid_field
 from ...http.context import RequestContext
-from ...http.replies import Json
+from ...http.endpoint import Json
 from ...http.sse import WaitingEvent
-from ...inference.finish_reason import finish_reason
-from ...inference.new_media import check_new_media, new_media
-from ...inference.worker_lease import lease_worker
+from ...inference.generation import finish_reason, lease_worker
+from ...inference.media import check_new_media, new_media
 from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..messages import wire_messages
@@ -87,8 +86,10 @@ class TranscriptCompletion:
         for number, (path, sound) in enumerate(self._sounds):
             is_first = True
             async with (
-                lease_worker(self._context, self._body.model, rename=lambda _, path=path: path) as lease,
-                lease.worker.transcribe(sound) as transcript,
+                lease_worker(
+                    self._context, self._body.model, rename=lambda _, path=path: path, has_media=True
+                ) as lease,
+                lease.worker.transcribe(sound, on_progress=lambda _, lease=lease: lease.media_decoded()) as transcript,
             ):
                 transcript.when_ended(lease.release)
                 async for segment in transcript:

@@ -8,7 +8,7 @@ from math import inf
 
 from lmwire import Answer
 
-from ...inference.logprobs import log_probability
+from ...inference.answers import log_probability
 
 
 def best_answers(answers: Sequence[Answer], n: int) -> list[Answer]:

@@ -5,9 +5,8 @@ from contextlib import aclosing
 from typing import Final
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import Json, Reply, reply_with
-from ...inference.field_aliases import SAMPLING_ALIASES, renamed
+from ...http.endpoint import Endpoint, Json, Reply, reply_with
+from ...inference.options import SAMPLING_ALIASES, renamed
 from ..generation_params import usage_chunk, usage_so_far
 from ..ids import new_identity
 from ..prompt_progress import ProgressTracker

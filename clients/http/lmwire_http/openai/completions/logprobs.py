@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lmwire_protocol import events
 
-from ...inference.logprobs import log_probability, token_bytes, visible_tokens
+from ...inference.answers import log_probability, token_bytes, visible_tokens
 
 
 class CompletionLogprobs(Struct, kw_only=True):

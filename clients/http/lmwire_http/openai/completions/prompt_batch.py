@@ -9,8 +9,7 @@ from lmwire import Answer, AsyncStream
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...inference.generation import Batch, Generation, run_generation
-from ...inference.merge_streams import merge_streams
+from ...inference.generation import Batch, Generation, merge_streams, run_generation
 from ...pool import Lease
 from ..prompt_progress import ProgressTracker
 from .best_of import best_answers

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lmwire import Answer
 from lmwire_protocol import events
 
-from ...inference.finish_reason import FinishReason, finish_reason
+from ...inference.generation import FinishReason, finish_reason
 from ..prompt_progress import PromptProgress
 from ..usage import Usage
 from .logprobs import CompletionLogprobs, LogprobsEncoder, prompt_text

@@ -8,7 +8,7 @@ from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
 
 from ...http.sse import DONE, TextEventTemplate, data_event
-from ...inference.finish_reason import finish_reason
+from ...inference.generation import finish_reason
 from ..generation_params import UsageChunk
 from ..ids import ResponseIdentity
 from ..prompt_progress import PromptProgress

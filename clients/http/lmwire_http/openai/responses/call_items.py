@@ -6,8 +6,8 @@ import msgspec
 
 from lmwire import ToolCallDelta
 
+from ...inference.answers import ArgumentsBuffer
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
-from ...inference.partial_tool_calls import ArgumentsBuffer
 from .items import Call, CustomToolCall, FunctionCall, Status, item_id
 from .stream_events import ArgumentsDelta, ArgumentsDone, Event, InputDelta, InputDone, ItemAdded, ItemDone
 from .tool_set import ToolSet, input_of

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 from lmwire import MessageDict
 
 from ...errors import invalid_field
-from ...inference.media_inputs import image_input
+from ...inference.media import image_input
 from ..content_parts import PartDict, separate_texts
 from ..messages import wire_arguments
 from .items import (

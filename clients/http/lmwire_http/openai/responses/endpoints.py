@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from ...errors import ApiError
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import Json, Reply
-from ...inference.field_aliases import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
+from ...http.endpoint import Endpoint, Json, Reply
+from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .input_items import ItemList, list_items
 from .items import has_references
 from .request_schema import ResponseRequest

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...errors import invalid_field
 from ...http.decoding import convert
 from ...http.unknown_fields import UnknownFields
-from ...inference.logprobs import TokenLogprob
+from ...inference.answers import TokenLogprob
 from ...limits import JsonObject, Logprobs, Messages, Parts, Tools
 from ..ids import new_id
 from .tool_schema import Tool, served_tools

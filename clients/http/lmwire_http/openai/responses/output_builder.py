@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from lmwire import TokenDelta, ToolCallDelta
 
-from ...inference.logprobs import TokenLogprob, content_logprobs
+from ...inference.answers import TokenLogprob, content_logprobs
 from .call_items import call_events, call_item
 from .items import Message, OutputItem, OutputText, Reasoning, ReasoningText, Status, item_id
 from .stream_events import (

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ...inference.reasoning_effort import ReasoningEffort
+from ...inference.options import ReasoningEffort
 from ...limits import JsonObject, Messages, Metadata, ShortList, Tools
 from ..generation_params import Count, GenerationParams
 from ..response_format import JsonObjectFormat, TextFormat

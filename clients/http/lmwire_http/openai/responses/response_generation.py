@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import ApiError
 from ...http.context import RequestContext
-from ...http.replies import EventStream, Json
+from ...http.endpoint import EventStream, Json
 from ...http.sse import WaitingEvent
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat

@@ -11,7 +11,7 @@ from lmwire_protocol import events
 from lmwire_protocol.json_value import JsonValue
 
 from ...errors import ApiError
-from ...inference.finish_reason import finish_reason
+from ...inference.generation import finish_reason
 from .items import OutputItem, item_id
 from .request_options import wants_logprobs
 from .request_schema import ResponseRequest

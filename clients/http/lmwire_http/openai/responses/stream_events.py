@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ...inference.logprobs import TokenLogprob
+from ...inference.answers import TokenLogprob
 from .items import OutputItem, OutputText, ReasoningText
 from .response_schema import Response
 

@@ -9,7 +9,7 @@ import msgspec
 from lmwire import ToolDict
 
 from ...errors import invalid_field
-from ...inference.option_fields import given_fields
+from ...inference.options import given_fields
 from ..tools import Function, wire_tool
 from .tool_schema import (
     AllowedTool,

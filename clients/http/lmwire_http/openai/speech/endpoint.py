@@ -11,12 +11,9 @@ from msgspec import Struct
 from lmwire import AsyncSpeech, speech_samples
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import ByteStream, EventStream, Reply
+from ...http.endpoint import ByteStream, Endpoint, EventStream, Reply
 from ...http.sse import WaitingEvent, comment, data_event
-from ...inference.finish_reason import finish_reason
-from ...inference.model_kinds import check_capability
-from ...inference.worker_lease import lease_worker
+from ...inference.generation import check_capability, finish_reason, lease_worker
 from .encoders import MEDIA_TYPES, choose_format, make_encoder
 from .request_schema import AudioFormat, SpeechRequest, client_field, speech_options
 

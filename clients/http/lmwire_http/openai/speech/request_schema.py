@@ -8,7 +8,7 @@ from lmwire import SpeakOptions
 
 from ...errors import invalid_field
 from ...http.context import RequestContext
-from ...inference.option_fields import given_fields
+from ...inference.options import given_fields
 
 AudioFormat: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 

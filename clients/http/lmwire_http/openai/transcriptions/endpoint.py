@@ -10,12 +10,9 @@ from lmwire import AsyncTranscript
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint
-from ...http.replies import Json, Plain, Reply, reply_with
+from ...http.endpoint import Endpoint, Json, Plain, Reply, reply_with
 from ...http.sse import WaitingEvent, comment, data_event
-from ...inference.finish_reason import finish_reason
-from ...inference.model_kinds import check_capability
-from ...inference.worker_lease import lease_worker
+from ...inference.generation import check_capability, finish_reason, lease_worker
 from .request_schema import TranscriptionRequest, client_field, transcription_options
 from .response_schema import (
     Transcription,
@@ -74,9 +71,12 @@ class TranscriptGeneration:
 
     @asynccontextmanager
     async def _transcript(self) -> AsyncGenerator[AsyncTranscript]:
-        async with lease_worker(self._context, self._body.model, rename=client_field) as lease:
+        async with lease_worker(self._context, self._body.model, rename=client_field, has_media=True) as lease:
             check_capability(lease, "transcribe", self._body.model)
-            async with lease.worker.transcribe(self._body.file, **self._options) as transcript:
+            decoded = lease.media_decoded
+            async with lease.worker.transcribe(
+                self._body.file, on_progress=lambda _: decoded(), **self._options
+            ) as transcript:
                 transcript.when_ended(lease.release)
                 yield transcript
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from lmwire import TranscribeOptions
 
 from ...errors import invalid_field
-from ...inference.option_fields import given_fields
+from ...inference.options import given_fields
 from ...limits import ShortList
 from ..unsupported_fields import reject_fields
 

@@ -1,0 +1,180 @@
+"""Options of generations: those that a request sets, by several names, and the defaults for the others."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from lmwire_protocol import events
+
+from ..errors import invalid_field
+from ..http.unknown_fields import Alias
+from ..limits import Biases
+from ..settings import Settings
+
+_TEMPERATURE: Final = 1.0
+"""Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
+_REASONING_VARIABLES: Final = ("enable_thinking", "thinking", "reasoning_effort", "thinking_budget")
+"""Variables of chat templates with which requests can turn reasoning on or off."""
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+_REASONING_BUDGETS: Final = {"minimal": 256, "low": 1024, "medium": 8192}
+"""Reasoning budgets in tokens. Higher efforts have no limit."""
+LogitBias: TypeAlias = Biases[Annotated[Any, Meta(extra_json_schema={"type": "number"})]]
+_TOKEN_ID: Final = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
+_FULL_EFFORT: Final = "high"
+_NO_EFFORT: Final = "none"
+
+
+def shared_fields(request_type: type[Struct], options_type: type, *, converted: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fields of a request body that the client library takes under the same name with the same value.
+
+    Args:
+        request_type: The Struct of the body.
+        options_type: The client library's TypedDict of options.
+        converted: Fields of both whose values differ.
+    """
+    options = options_type.__annotations__.keys() - set(converted)
+    return tuple(name for name in request_type.__struct_fields__ if name in options)
+
+
+def given_fields(body: Struct, *names: str) -> dict[str, Any]:
+    """Return the fields with these names that are not null."""
+    return {name: value for name in names if (value := getattr(body, name)) is not None}
+
+
+def with_generation_defaults(
+    options: dict[str, Any], settings: Settings, model: events.ModelDone, max_tokens: int | None
+) -> dict[str, Any]:
+    """Return a request's options with the defaults of every generation: of sampling and of the answer's length.
+
+    Args:
+        options: The request's options of the client library.
+        settings: The server's settings.
+        model: The model, whose own sampling defaults count if it was loaded with them.
+        max_tokens: The API's limit; None if it has none.
+    """
+    limit = max_tokens if settings.default_max_tokens is None else settings.default_max_tokens
+    defaults: dict[str, Any] = {"temperature": _TEMPERATURE}
+    if model.sampling_defaults:
+        defaults |= msgspec.to_builtins(model.sampling_defaults)
+    if limit is not None:
+        defaults["max_tokens"] = limit
+    return {**defaults, **options}
+
+
+def with_chat_defaults(options: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return the options of a conversation with the operator's defaults for tools and reasoning.
+
+    What the request says wins, unless the operator forces the reasoning.
+
+    Args:
+        options: The request as `lmwire.ChatOptions` or `lmwire.TemplateOptions`. Its tools are changed.
+        settings: The server's settings.
+    """
+    if settings.strict_tools:
+        for tool in options.get("tools", ()):
+            tool["function"].setdefault("strict", True)
+    if settings.reasoning is None:
+        return {**options}
+    if settings.force_reasoning:
+        options = _without_reasoning(options)
+    if options.get("template_args", {}).keys() & set(_REASONING_VARIABLES):
+        return {**options}
+    return {"reasoning": settings.reasoning, **options}
+
+
+def _without_reasoning(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options without what they say about reasoning, except its budget."""
+    remaining = {name: value for name, value in options.items() if name != "reasoning"}
+    if "template_args" in remaining:
+        given = remaining["template_args"].items()
+        remaining["template_args"] = {name: value for name, value in given if name not in _REASONING_VARIABLES}
+    return remaining
+
+
+def effort_options(effort: ReasoningEffort) -> dict[str, Any]:
+    """Return the effort as `lmwire.ChatOptions`."""
+    if effort == "none":
+        return {"reasoning": "off"}
+    budget = _REASONING_BUDGETS.get(effort)
+    return {"reasoning": "on"} if budget is None else {"reasoning": "on", "reasoning_budget": budget}
+
+
+def token_biases(given: LogitBias | None) -> Mapping[str, dict[int, float]]:
+    """Return the field as the client library takes it; empty if it is absent.
+
+    Args:
+        given: The field in the request.
+
+    Raises:
+        ApiError: A key is not a token id, or a value is not a number. The error names the key.
+    """
+    if given is None:
+        return {}
+    for key, bias in given.items():
+        field = f"logit_bias.{key[:64]}"
+        if not _TOKEN_ID.fullmatch(key):
+            raise invalid_field(f"{field}: the key must be a token id, such as 40", field)
+        if isinstance(bias, bool) or not isinstance(bias, int | float):
+            raise invalid_field(f"{field}: must be a number", field)
+    return {"logit_bias": {int(key): bias for key, bias in given.items()}}
+
+
+def renamed(name: str) -> Alias:
+    """Return the alias that stands for a field with the same value."""
+    return lambda value: {name: value}
+
+
+def _cache_mode(value: Any) -> Mapping[str, Any]:
+    """Set `cache`: `on` for true, `off` for false."""
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return {"cache": "on" if value else "off"}
+
+
+SAMPLING_ALIASES: Final[Mapping[str, Alias]] = {
+    "repeat_penalty": renamed("repetition_penalty"),
+    "repetition_context_size": renamed("penalty_window"),
+    "cache_prompt": _cache_mode,
+}
+"""Aliases of every request that generates text: those of llama.cpp's and mlx-lm's servers."""
+TEMPLATE_ALIASES: Final[Mapping[str, Alias]] = {
+    "chat_template_kwargs": renamed("template_args"),
+    "template_vars": renamed("template_args"),
+}
+"""Aliases of every request with a conversation: those of vLLM's and tabbyAPI's servers."""
+
+
+def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Alias]:
+    """Return the aliases that turn reasoning on or off.
+
+    Args:
+        effort: Returns the fields that stand for a reasoning effort.
+    """
+
+    def enable_thinking(value: Any) -> Mapping[str, Any]:
+        """Turn reasoning on for true, off for false."""
+        if not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return effort(_FULL_EFFORT if value else _NO_EFFORT)
+
+    def thinking(value: Any) -> Mapping[str, Any]:
+        """Turn reasoning on or off: a boolean, or an object with `type` and `budget_tokens`."""
+        if isinstance(value, bool):
+            return enable_thinking(value)
+        match value:
+            case {"type": "enabled", "budget_tokens": budget}:
+                return {**effort(_FULL_EFFORT), "reasoning_budget": budget}
+            case {"type": "enabled"}:
+                return effort(_FULL_EFFORT)
+            case {"type": "disabled"}:
+                return effort(_NO_EFFORT)
+            case {"type": "adaptive" | "auto"}:
+                return {}
+            case _:
+                raise ValueError("must be an object with the type enabled, disabled or adaptive")
+
+    return {"enable_thinking": enable_thinking, "thinking": thinking}
