@@ -76,7 +76,7 @@ def is_known(model_type: str) -> bool:
 
 
 def _module_name(config: Mapping[str, Any]) -> str:
-    name = config["model_type"]
+    name: str = config["model_type"]
     if f'"{name}"' not in _source("mlx_lm"):  # in none of the tables, which take a while to read
         return name
     listed = config.get("architectures") or ()

@@ -14,9 +14,9 @@ TRIAL_LIMITS: Final = Limits(cpu_seconds=60.0, memory_bytes=6 * 2**30)
 KNOWN_CLASSES: Final = frozenset(
     {
         "TokenizersBackend", "PreTrainedTokenizer", "Qwen2Tokenizer", "Qwen3_5Tokenizer", "GPT2Tokenizer",
-        "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer", "BertTokenizer",
-        "DistilBertTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer", "MPNetTokenizer", "T5Tokenizer",
-        "WhisperTokenizer", "CLIPTokenizer",
+        "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer",
+        "BertTokenizer", "DistilBertTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer", "MPNetTokenizer",
+        "T5Tokenizer", "WhisperTokenizer", "CLIPTokenizer",
     }
 )  # fmt: skip
 """Classes of transformers that only load a tokenizer.json. Without `Fast`, which many folders append."""
