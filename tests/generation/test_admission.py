@@ -9,9 +9,16 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
-from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission, MemoryBudget, RowCost, check_load
+from lmwire_worker.generation.admission import (
+    RESERVED_ANSWER_TOKENS,
+    Admission,
+    MemoryBudget,
+    RowCost,
+    short_answer_bytes,
+)
 from lmwire_worker.generation.kv_cache_quantization import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
+from lmwire_worker.models.device_memory import check_fits
 from random_model import write_model
 from support.runners.generation_runners import FAMILIES, FolderOf
 
@@ -53,6 +60,7 @@ def test_layers_with_a_window_grow_up_to_it() -> None:
     assert RowCost(0, ((10, 100), (1, None))).bytes(10_000) == 10 * 100 + 40 * 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of: FolderOf) -> None:
     network = open_shared_weights(folder_of(family), trust_remote_code=False).new_network()
@@ -63,6 +71,7 @@ def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of
     assert RowCost.measure(network).bytes(300) == sum(layer.nbytes for layer in cache)
 
 
+@pytest.mark.slow
 def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "wide", "llama", head_dim=64)
     network: Any = open_shared_weights(folder, trust_remote_code=False).new_network()
@@ -71,6 +80,7 @@ def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     assert plain / 4 < RowCost.measure(network).bytes(1000) < plain / 3
 
 
+@pytest.mark.slow
 def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> None:
     before = mx.get_active_memory()
     RowCost.measure(open_shared_weights(folder_of("llama"), trust_remote_code=False).new_network())
@@ -168,7 +178,7 @@ def test_the_cache_is_given_up_before_a_row_ends() -> None:
 
 def load(weights: int, limit: int, free: int = 1 << 40, context_len: int = 4096) -> None:
     model = ModelInfo("the model", "made up", 100, 1, 1, context_len, weights, [])
-    check_load(model, RowCost(0, ((KIB, None),)), limit, free)
+    check_fits(model, short_answer_bytes(model, RowCost(0, ((KIB, None),))), limit, free)
 
 
 def test_a_model_loads_when_its_weights_and_a_short_answer_fit() -> None:

@@ -26,6 +26,8 @@ from support.runners.generation_runners import (
     stock,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def varied(number: int) -> Generate | Chat:
     """The nth of many requests: prompts of 1 to some 250 tokens, answers of 1 to 30."""

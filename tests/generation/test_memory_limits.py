@@ -19,6 +19,8 @@ from random_model import write_model
 from support.models.misbehaving_models import MARK, write_misbehaving_model
 from support.runners.generation_runners import Driver, ask, open_runner
 
+pytestmark = pytest.mark.slow
+
 FEW_ROWS = f"""
         if tokens.shape[0] > 3 or (tokens == {MARK}).any().item():
             raise RuntimeError("[malloc] Unable to allocate 1234 bytes.")

@@ -17,6 +17,8 @@ from random_model import write_model
 from support.process.worker_process import WorkerProcess
 from support.runners.generation_runners import FAMILIES, FolderOf, RunnerOf, ask, open_runner, stock
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [(7 * place + place * place) % 400 for place in range(90)]
 
 

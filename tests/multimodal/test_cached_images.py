@@ -13,6 +13,8 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.media.shown_images import answered, image, said, shown
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, gather
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 
 

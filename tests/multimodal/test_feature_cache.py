@@ -24,6 +24,8 @@ from lmwire_worker.multimodal.media_input import Features, MediaInput
 from support.media.shown_images import image, shown
 from support.runners.generation_runners import Driver, FolderOf, ask, gather
 
+pytestmark = pytest.mark.slow
+
 MIB: Final = 2**20
 ROW_TOKENS: Final = 2048
 BIG_BYTES: Final = 64 * 1176 * 4 + 3 * 8

@@ -14,6 +14,8 @@ from support.media.reading_media import TONES
 from support.media.shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
 from support.runners.generation_runners import Answer, Driver, ask, ask_alone, gather
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, LONG = sound(1), sound(2), sound(3, 2.5)
 IMAGE = image(1)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import CalledTool, Chat, Message, TextPart, Tokenize
@@ -10,6 +11,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.media.shown_images import image, said, shown
 from support.models.talking_vision import CALL, TOOLS, WEATHER
 from support.runners.generation_runners import ask, chat, gather
+
+pytestmark = pytest.mark.slow
 
 ONE, OTHER = image(1), image(2)
 CALLED = CalledTool(id="call_1", name=WEATHER.function.name, arguments={"city": "Rome"})

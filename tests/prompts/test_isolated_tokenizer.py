@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.preparation import Preparer
+from lmwire_worker.engine.preparation import PreparationThreads
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.process.cancellation import WorkCancelled
@@ -107,14 +107,14 @@ def test_a_tokenizer_that_grows_texts_is_stopped_by_its_memory(tmp_path: Path, m
 
 
 @pytest.fixture
-def preparer() -> Iterator[Preparer]:
-    preparer = Preparer({"plain": 1})
+def preparer() -> Iterator[PreparationThreads]:
+    preparer = PreparationThreads({"plain": 1})
     yield preparer
     preparer.close()
 
 
 def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
-    slow: Tokenizer, preparer: Preparer, monkeypatch: pytest.MonkeyPatch
+    slow: Tokenizer, preparer: PreparationThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
     encoder, ended = Encoder(slow), [Signal(), Signal()]

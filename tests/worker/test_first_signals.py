@@ -14,6 +14,8 @@ import pytest
 from support.process.lmwire_command import LMWIRE
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 SITE = str(Path(__file__).parents[1] / "signalling_site")
 
 PROGRAMS = {

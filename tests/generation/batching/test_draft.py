@@ -17,6 +17,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, choices, open_runner, refusal
 
+pytestmark = pytest.mark.slow
+
 REQUESTS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "sampled": {"temperature": 1.0},

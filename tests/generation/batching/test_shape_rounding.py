@@ -28,6 +28,8 @@ from support.runners.generation_runners import (
     watch_chunks,
 )
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = (3, 9, 17, 40, 41, 90, 150)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lmwire_http.http.decoding import decode_json
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER, UnknownFields
-from lmwire_http.openai.chat.request_schema import ChatRequest
+from lmwire_http.openai.chat.request import ChatRequest
 from lmwire_http.openai.messages import wire_messages
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, asked

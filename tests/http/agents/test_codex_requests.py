@@ -9,8 +9,7 @@ import pytest
 from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.openai.responses.conversation import Conversation
 from lmwire_http.openai.responses.items import ItemReference, read_items
-from lmwire_http.openai.responses.tool_schema import read_tools
-from lmwire_http.openai.responses.tool_set import ToolSet
+from lmwire_http.openai.responses.tools import ToolSet, read_tools
 from support.http.http_server import Server
 from support.http.raw_http import asked
 

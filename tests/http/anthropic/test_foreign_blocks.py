@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lmwire_http.anthropic.conversation import Conversation
-from lmwire_http.anthropic.request_schema import CountTokensRequest
+from lmwire_http.anthropic.request import CountTokensRequest
 from support.http.anthropic_http import user
 
 SEARCHED: list[Any] = [

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lmwire_http.anthropic.request_schema import CountTokensRequest
+from lmwire_http.anthropic.request import CountTokensRequest
 from lmwire_http.anthropic.tool_set import ToolSet
 from lmwire_http.errors import ApiError
 from lmwire_http.http.unknown_fields import UnknownFields

@@ -12,10 +12,10 @@ from lmwire_http.errors import ApiError
 from lmwire_http.http.decoding import convert
 from lmwire_http.http.unknown_fields import UnknownFields
 from lmwire_http.limits import UNKNOWN_FIELDS
-from lmwire_http.openai.chat.request_schema import ChatRequest
-from lmwire_http.openai.completions.request_schema import CompletionRequest, prompts_of
+from lmwire_http.openai.chat.request import ChatRequest
+from lmwire_http.openai.completions.request import CompletionRequest, prompts_of
 from lmwire_http.openai.responses.items import InputField
-from lmwire_http.openai.responses.tool_schema import ChoiceField, ToolsField
+from lmwire_http.openai.responses.tools import ChoiceField, ToolsField
 from lmwire_protocol import COMMANDS
 
 CONVERTED = (InputField, ToolsField, ChoiceField)

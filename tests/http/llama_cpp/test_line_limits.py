@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_http.llama_cpp.line_limits import LineLimits
+from lmwire_http.llama_cpp.infill import LineLimits
 
 
 def read(limits: LineLimits, pieces: list[str]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from lmwire import TokenDelta, ToolCallDelta
-from lmwire_http.ollama.answer_parts import AnswerPart, PartBuilder, join_parts
+from lmwire_http.ollama.response import AnswerPart, PartBuilder, join_parts
 
 
 def text(token: str, channel: str = "content", **fields: Any) -> TokenDelta:

@@ -3,8 +3,7 @@
 import ollama
 import pytest
 
-from lmwire_http.ollama.conversation import wire_messages
-from lmwire_http.ollama.request_schema import CallFunction, Message, ToolCall
+from lmwire_http.ollama.request import CallFunction, Message, ToolCall, wire_messages
 from support.http.http_server import Server
 from support.http.ollama_http import MODEL, WEATHER, client, user
 

@@ -67,6 +67,7 @@ def pcm_of(wav: bytes) -> bytes:
         return file.readframes(file.getnframes())
 
 
+@pytest.mark.slow
 def test_a_real_model_speaks_a_wav_file_with_its_sample_rate(model_server: Server, folder: Path) -> None:
     client = OpenAI(base_url=f"{model_server.url}/v1", api_key="any", max_retries=0)
     options: Any = {"model": str(folder), "response_format": "wav", "extra_body": {"seed": 1}}
@@ -177,6 +178,7 @@ def test_a_field_that_is_wrong_is_named(server: Server, fields: dict[str, Any], 
     assert param in answer.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_speak_says_which_kind_to_load(tiny_server: Server) -> None:
     answer = asked(tiny_server.url, "POST", "/v1/audio/speech", {"model": "builtin:tiny", "input": "a"})
     assert (answer.status, answer.json["error"]["code"], answer.json["error"]["param"]) == (501, "unsupported", "model")
@@ -185,10 +187,10 @@ def test_a_model_that_does_not_speak_says_which_kind_to_load(tiny_server: Server
 
 def test_without_an_encoder_the_formats_are_wav_and_pcm(monkeypatch: pytest.MonkeyPatch) -> None:
     from lmwire_http.errors import ApiError
-    from lmwire_http.openai.speech import encoders
+    from lmwire_http.openai import speech
 
-    monkeypatch.setattr(encoders.importlib.util, "find_spec", lambda _: None)
-    assert encoders.choose_format(None) == "wav"
-    assert encoders.choose_format("pcm") == "pcm"
+    monkeypatch.setattr(speech.importlib.util, "find_spec", lambda _: None)
+    assert speech.choose_format(None) == "wav"
+    assert speech.choose_format("pcm") == "pcm"
     with pytest.raises(ApiError, match=r"response_format: ask for wav or pcm: PyAV, which makes mp3, is not installed"):
-        encoders.choose_format("mp3")
+        speech.choose_format("mp3")

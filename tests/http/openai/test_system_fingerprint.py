@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from openai import OpenAI
 
-from lmwire_http.openai.ids import system_fingerprint
+from lmwire_http.openai.response_fields import system_fingerprint
 from lmwire_http.settings import Settings
 from support.http.http_server import Server
 

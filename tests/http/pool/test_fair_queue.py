@@ -16,7 +16,7 @@ from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND
 from support.http.http_pool import awaited, pooled, until
-from support.http.http_server import MOCK, Server, served, stopped_worker, wait_until
+from support.http.http_server import MOCK, Server, served, served_process, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
@@ -270,6 +270,7 @@ def authorized(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])
 @pytest.mark.parametrize(
     ("model", "worker", "tokens"),
@@ -281,7 +282,7 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
 ) -> None:
     greedy_key, modest_key = keys
     options = [word for key in keys if key for word in ("--api-key", key)]
-    with served(model, *worker, *options) as server, ExitStack() as clients:
+    with served_process(model, *worker, *options) as server, ExitStack() as clients:
 
         def ask(key: str | None, id: str, n: int) -> RawClient:
             client = clients.enter_context(RawClient(server.url))
@@ -305,13 +306,14 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
 @pytest.fixture
 def full_server() -> Iterator[Server]:
     """One whose worker's rows are all taken by requests that do not end, and one more for each eight."""
-    with served("mock", "--worker", HELD) as server, ExitStack() as clients:
+    with served_process("mock", "--worker", HELD) as server, ExitStack() as clients:
         for _ in range(OUTSTANDING):
             clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
         server.wait_for(IN_FLIGHT, OUTSTANDING)
         yield server
 
 
+@pytest.mark.slow
 def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(full_server: Server) -> None:
     before = full_server.figure("lmwire_worker_requests_total", outcome="cancelled")
     with RawClient(full_server.url) as client:
@@ -322,14 +324,16 @@ def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(fu
     assert full_server.figure("lmwire_worker_requests_total", outcome="cancelled") == before, "it never got there"
 
 
+@pytest.mark.slow
 def test_counting_tokens_does_not_queue(full_server: Server) -> None:
     body = {"model": "mock", "messages": [{"role": "user", "content": "two words"}]}
     assert asked(full_server.url, "POST", "/v1/messages/count_tokens", body).json == {"input_tokens": 2}
 
 
+@pytest.mark.slow
 def test_the_time_in_the_queue_is_measured() -> None:
     with (
-        served("mock", "--worker", HELD) as server,
+        served_process("mock", "--worker", HELD) as server,
         ExitStack() as clients,
         RawClient(server.url) as first,
         RawClient(server.url) as queued,
@@ -346,9 +350,10 @@ def test_the_time_in_the_queue_is_measured() -> None:
         assert server.figure("lmwire_queue_seconds_sum", model="mock") > before
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:
     """Rows are free when the worker is done, which has nothing to do with who reads what it made."""
-    with served("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
+    with served_process("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
         for _ in range(OUTSTANDING // MANY + 1):
             client = clients.enter_context(RawClient(server.url))
             client.chat("long" * 1000, stream=True, n=MANY, max_tokens=200)  # more than sockets hold

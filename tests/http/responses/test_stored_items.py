@@ -9,12 +9,12 @@ import pytest
 from lmwire_http.errors import ApiError
 from lmwire_http.http.response_store import ResponseStore
 from lmwire_http.inference.answers import TokenLogprob
-from lmwire_http.openai.responses import stored_items
+from lmwire_http.openai.responses import store as store_module
 from lmwire_http.openai.responses.endpoints import start_generation
 from lmwire_http.openai.responses.items import InputItem, ItemReference, Message, OutputText, assign_ids
-from lmwire_http.openai.responses.request_schema import ResponseRequest
-from lmwire_http.openai.responses.response_schema import Response, new_response
-from lmwire_http.openai.responses.stored_items import StoredItems
+from lmwire_http.openai.responses.request import ResponseRequest
+from lmwire_http.openai.responses.response import Response, new_response
+from lmwire_http.openai.responses.store import StoredItems
 
 
 def message(text: str, id: str | None = None) -> Message:
@@ -45,7 +45,7 @@ def test_log_probabilities_are_not_stored_with_the_conversation() -> None:
 
 def test_references_take_no_more_bytes_than_a_worker_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request of some kilobytes that refers to a long item again and again would take all memory."""
-    monkeypatch.setattr(stored_items, "MAX_STORED_ITEM_BYTES", 1000)
+    monkeypatch.setattr(store_module, "MAX_STORED_ITEM_BYTES", 1000)
     store = ResponseStore(9)
     item = message("x" * 300)
     keep(store, [item])
@@ -58,7 +58,7 @@ def test_references_take_no_more_bytes_than_a_worker_reads(monkeypatch: pytest.M
 
 
 def test_a_conversation_has_a_limit_of_stored_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_items, "MAX_STORED_ITEMS", 3)
+    monkeypatch.setattr(store_module, "MAX_STORED_ITEMS", 3)
     store = ResponseStore(9)
     response = keep(store, [message("a"), message("b"), message("c")])
     assert len(StoredItems(store, None, response.id).earlier) == 3
@@ -74,6 +74,7 @@ def test_many_small_items_count_with_the_memory_that_they_take() -> None:
     assert store.get(None, response.id) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "is_large"),
     [

@@ -6,8 +6,7 @@ import pytest
 
 from lmwire_http.errors import ApiError
 from lmwire_http.http.unknown_fields import UnknownFields
-from lmwire_http.openai.responses.tool_schema import read_choice, read_tools
-from lmwire_http.openai.responses.tool_set import CalledTool, ToolSet, input_of
+from lmwire_http.openai.responses.tools import CalledTool, ToolSet, input_of, read_choice, read_tools
 
 SPAWN: Any = {"type": "function", "name": "spawn", "description": "Start one.", "parameters": {"type": "object"}}
 CLOSE: Any = {"type": "function", "name": "close"}

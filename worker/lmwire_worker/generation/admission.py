@@ -10,8 +10,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..engine.interface import InsufficientMemory, ModelInfo
+from ..models.device_memory import format_bytes
 from ..models.load_estimate import MIN_CONTEXT_TOKENS
-from ..models.memory_budget import check_fits, format_bytes
 from .batching import assign_buckets, max_padding_tokens
 from .prefix_cache import flatten_caches
 
@@ -97,7 +97,7 @@ class MemoryBudget:
             limit: Maximum for everything, in bytes.
         """
         taken = mx.get_active_memory()
-        return cls(max(limit, taken + _minimal_context(model, cost)), taken, model.weights_bytes, cost)
+        return cls(max(limit, taken + short_answer_bytes(model, cost)), taken, model.weights_bytes, cost)
 
     @property
     def max_cache_bytes(self) -> int:
@@ -196,17 +196,6 @@ class Admission:
         return RequestError("out_of_memory", problem)
 
 
-def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int) -> None:
-    """Check that a model and a short answer fit; see `memory_budget.check_fits`.
-
-    Args:
-        model: The model's description.
-        cost: The memory of its rows.
-        limit: Maximum for everything, in bytes.
-        free: Free memory, in bytes.
-    """
-    check_fits(model, _minimal_context(model, cost), limit, free)
-
-
-def _minimal_context(model: ModelInfo, cost: RowCost) -> int:
+def short_answer_bytes(model: ModelInfo, cost: RowCost) -> int:
+    """Return the size of a short answer, which must fit beside the weights, in bytes."""
     return cost.bytes(min(model.context_len, MIN_CONTEXT_TOKENS))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
 from .admission import MemoryBudget
 from .batching import Checkpoint
 from .media_backend import FeatureCache

@@ -22,7 +22,7 @@ from ..engine.interface import (
     RunnerEvent,
 )
 from ..engine.preparation import Prepared
-from ..models.memory_budget import measure_freed, memory_usage, release_unused_memory
+from ..models.device_memory import measure_freed, memory_usage, release_unused_memory
 from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
@@ -31,8 +31,7 @@ from .cache_manager import CacheManager
 from .media_backend import MediaBackend
 from .prefill_policy import PrefillPolicy
 from .prefix_cache import DiskTier
-from .preparation_threads import PreparationThreads
-from .request_preparation import RequestPreparer
+from .preparation import RequestPreparer
 from .request_table import ActiveRequest, RequestTable
 from .stepper import Stepper
 
@@ -78,7 +77,6 @@ class GenerationRunner:
         self._weights = weights
         self._media = media
         self._preparer = RequestPreparer(tokenizer, model, budget.total_bytes, media, syntax)
-        self._threads = PreparationThreads(self._preparer, media)
         self.table = RequestTable()
         self._cache_manager = CacheManager(
             network,
@@ -115,7 +113,7 @@ class GenerationRunner:
     ) -> Preparation | None:
         """See `ModelRunner.prepare`."""
         is_served = isinstance(request, Generate | Chat | Tokenize)
-        return self._threads.start(request, ready, size) if is_served else None
+        return self._preparer.start(request, ready, size) if is_served else None
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
         """See `ModelRunner.tokenize`."""
@@ -187,11 +185,11 @@ class GenerationRunner:
 
     def _release(self) -> None:
         self.stepper.discard_batch()
-        self._threads.close()
+        self._preparer.close()
         self._cache_manager.close()
         if self._media is not None:
             self._media.close()
-        del self._network, self._weights, self._preparer, self._threads, self._admission
+        del self._network, self._weights, self._preparer, self._admission
         del self.stepper, self.table, self._media
 
     def _new_batch(self) -> Batch | SpeculativeBatch:

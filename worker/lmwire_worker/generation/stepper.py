@@ -18,7 +18,7 @@ from mlx import nn
 from lmwire_protocol import Generate, RequestError
 
 from ..engine.interface import Failed, ModelInfo, PrefillProgress, RunnerEvent, TokenDelta
-from ..models.memory_budget import is_out_of_memory
+from ..models.device_memory import is_out_of_memory
 from .admission import Admission
 from .batching import Batch, Checkpoint, PromptProgress, RowCache, SpeculativeBatch, prefill
 from .cache_manager import CacheManager

@@ -89,7 +89,7 @@ class MlxModelLoader:
 
     def read_pressure(self) -> MemoryPressure:
         """Return the pressure on the system's memory; NORMAL on a device with memory of its own."""
-        from ..models.memory_budget import read_pressure
+        from ..models.device_memory import read_pressure
 
         return read_pressure()
 
@@ -217,14 +217,14 @@ def _start_sandbox() -> None:
 
 
 def _release_unused_memory() -> None:
-    from ..models.memory_budget import release_unused_memory
+    from ..models.device_memory import release_unused_memory
 
     release_unused_memory()
 
 
 def _release_memory() -> None:
     if "mlx.core" in sys.modules:
-        from ..models.memory_budget import release_cached_memory
+        from ..models.device_memory import release_cached_memory
 
         release_cached_memory()
 

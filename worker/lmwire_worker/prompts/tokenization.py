@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from lmwire_protocol import RequestError
 
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
 from ..models.tokenizer import Tokenizer
 from ..process.cancellation import current_cancellation
 from .isolated_tokenizer import MEMORY_PER_TEXT_BYTE, IsolatedTokenizer

@@ -1,21 +1,26 @@
-"""Conversion of Anthropic's messages for the client library. Results of tool calls become messages of their own."""
+"""Conversion of Anthropic's messages for the client library. Results of tool calls become messages of their own.
 
+Blocks of tools that ran on Anthropic's servers, in conversations that started there, become text.
+"""
+
+import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from lmwire import MediaPartDict, MessageDict, TextPartDict
 
 from ..errors import invalid_field
 from ..inference.call_ids import ANTHROPIC_PREFIX, restore_call_ids
 from ..inference.media import image_input
-from .content_blocks import (
+from .request import (
     AssistantMessage,
     Base64Source,
     Compaction,
     ContainerUpload,
     ContentInput,
     ContentSource,
+    CountTokensRequest,
     Document,
     Image,
     McpToolUse,
@@ -36,14 +41,100 @@ from .content_blocks import (
     ToolUse,
     UserMessage,
 )
-from .field_names import MessageSource, client_field
-from .request_schema import CountTokensRequest
-from .server_tools import call_text, result_text
 
+_MESSAGE: Final = re.compile(r"messages\[(\d+)\](.*)")
+_PLACE: Final = re.compile(r"\.(content|tool_calls)\[(\d+)\](.*)")
+_RENAMED_FIELDS: Final = (
+    (re.compile(r"^stop\b"), "stop_sequences"),
+    (re.compile(r"^format\b"), "output_config.format"),
+    (re.compile(r"^reasoning_budget$"), "thinking.budget_tokens"),
+    (re.compile(r"^reasoning$"), "thinking"),
+    (re.compile(r"^parallel_tool_calls$"), "tool_choice.disable_parallel_tool_use"),
+)
+_TEXTS: Final = ("title", "url", "text", "stdout", "stderr", "error_code", "tool_name")
+"""Members of a result that are text for the model. The rest is encrypted, or of no use to it."""
+_NESTED: Final = ("content", "source", "tool_references")
+_MAX_DEPTH: Final = 8
 _BILLING_HEADER: Final = re.compile(r"x-anthropic-billing-header:(?: [\w-]+=[^;\n]*;)*\s*")
 """A block of Claude Code's system prompt. It differs in each request, so the cache would miss all that follows it."""
 
 PartDict: TypeAlias = TextPartDict | MediaPartDict
+
+
+class MessageSource(NamedTuple):
+    """The origin of a worker's message in the request."""
+
+    path: str
+    """The path of the client's message or block."""
+    parts: Sequence[str]
+    """The paths of the parts' blocks; empty if the content is a text."""
+    calls: Sequence[str]
+    """The paths of the calls' blocks."""
+
+
+def _client_field(field: str, origins: Sequence[MessageSource], last: int) -> str:
+    """Return the path of a worker's field in the client's body.
+
+    Args:
+        field: The path in the worker's request.
+        origins: The sources of the worker's messages.
+        last: The index of the client's last message, which may have become the `prefix`.
+    """
+    if field == "prefix":
+        return f"messages[{last}].content"
+    if found := _MESSAGE.fullmatch(field):
+        number, rest = int(found[1]), found[2]
+        return _in_message(origins[number], rest) if number < len(origins) else "messages"
+    for pattern, name in _RENAMED_FIELDS:
+        if pattern.match(field):
+            return pattern.sub(name, field)
+    return field
+
+
+def _in_message(origin: MessageSource, rest: str) -> str:
+    if origin.path == "system":
+        return "system"
+    found = _PLACE.fullmatch(rest)
+    if not found:
+        return origin.path + rest
+    places = origin.parts if found[1] == "content" else origin.calls
+    number = int(found[2])
+    if number >= len(places):
+        return origin.path
+    rest = found[3].replace(".media.path", ".media.url").replace(".media", ".source")
+    return places[number] + rest.replace(".arguments", ".input")
+
+
+def call_text(name: str, arguments: object) -> str:
+    """Return a call as text.
+
+    Args:
+        name: The tool.
+        arguments: Its input.
+    """
+    return f"\n[{name}: {json.dumps(arguments, ensure_ascii=False)}]\n"
+
+
+def result_text(content: object) -> str:
+    """Return the text of a result, a line for each of its parts."""
+    return "".join(f"\n{line}" for line in _result_lines(content, _MAX_DEPTH)) + "\n"
+
+
+def _result_lines(content: object, depth: int) -> Iterator[str]:
+    if not depth:
+        return
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for item in cast(list[Any], content):
+            yield from _result_lines(item, depth - 1)
+    elif isinstance(content, dict):
+        part = cast(dict[str, Any], content)
+        yield from (part[name] for name in _TEXTS if part.get(name) and isinstance(part[name], str))
+        if part.get("media_type") == "text/plain" and isinstance(part.get("data"), str):
+            yield part["data"]
+        for name in _NESTED:
+            yield from _result_lines(part.get(name), depth - 1)
 
 
 class Conversation:
@@ -78,7 +169,7 @@ class Conversation:
 
     def client_field(self, field: str) -> str:
         """Return the client's name of a worker's field."""
-        return client_field(field, self._origins, self._last_index)
+        return _client_field(field, self._origins, self._last_index)
 
     def _add(self, message: MessageDict, path: str, parts: Sequence[str] = (), calls: Sequence[str] = ()) -> None:
         self.messages.append(message)

@@ -14,7 +14,10 @@ from lmwire import ToolDict
 
 from ..errors import invalid_field
 from ..http.unknown_fields import UnknownFields
-from .content_blocks import (
+from .request import (
+    ChooseNone,
+    ChooseTool,
+    CountTokensRequest,
     Message,
     Tool,
     ToolAddition,
@@ -23,7 +26,6 @@ from .content_blocks import (
     ToolRemoval,
     ToolResult,
 )
-from .request_schema import ChooseNone, ChooseTool, CountTokensRequest
 
 _CLIENT_TYPES: Final = (None, "custom")
 _TOOL_SEARCH: Final = "tool_search_tool_"

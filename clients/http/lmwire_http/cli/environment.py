@@ -1,7 +1,8 @@
 """Arguments of `lmwire serve` from the command line, the environment, the file of `--env-file` and the config file."""
 
 import os
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,10 +10,38 @@ from lmwire.cli.arguments import load_config
 from lmwire.cli.option_sources import ConfigFile, InvalidConfigFile
 
 from ..http.api_keys import ENVIRONMENT_VARIABLE, exposure_warning
-from .env_file import InvalidEnvFile, read_env_file
 from .parser import Parser
 
 _KEY_VARIABLES: Final = (ENVIRONMENT_VARIABLE, "LMWIRE_SERVE_API_KEY")
+
+
+class InvalidEnvFile(ValueError):
+    """A file of variables that cannot be read. The message does not repeat any value."""
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file in the format of python-dotenv: `NAME=value` lines, quoted if need be.
+
+    Values are taken as they are: `$NAME` in one is not replaced.
+
+    Raises:
+        InvalidEnvFile: The file cannot be read, or a line is not an assignment.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidEnvFile(f"--env-file: cannot read {path}: {error}") from error
+    return dict(_assignments(path, text))
+
+
+def _assignments(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    from dotenv.parser import parse_stream  # only servers with such a file need it
+
+    for binding in parse_stream(StringIO(text)):
+        if binding.error or (binding.key is not None and binding.value is None):
+            raise InvalidEnvFile(f"--env-file: line {binding.original.line} of {path} is not NAME=value")
+        if binding.key is not None and binding.value is not None:
+            yield binding.key, binding.value
 
 
 def parse_arguments(

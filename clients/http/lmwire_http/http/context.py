@@ -1,4 +1,4 @@
-"""What an endpoint sees besides the body: the state that all requests share, and the context of one request."""
+"""The state that all requests share, and the context of one request, as its endpoint sees it."""
 
 from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager

@@ -38,7 +38,7 @@ class ErrorFormat:
     request_id_header: str = "x-request-id"
     """The response header in which this API's clients look for the request id."""
     event_start: bytes = b"data: "
-    """What precedes the body in the event that ends a stream with an error."""
+    """The bytes before the body in the event that ends a stream with an error."""
     event_end: bytes = b"\n\n"
 
     def stream_event(self, error: ApiError, request_id: str) -> bytes:

@@ -1,22 +1,244 @@
 """POST /infill: llama.cpp's endpoint for the completion of code, as llama.vim and llama.vscode use it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from time import monotonic
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
-from lmwire import AsyncStream
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from lmwire import AsyncStream, PromptOptions
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Json, Reply, reply_with
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import finish_reason, run_generation
-from ..inference.options import SAMPLING_ALIASES
+from ..inference.options import SAMPLING_ALIASES, given_fields, shared_fields
+from ..limits import ContextFiles, ShortList, StopStrings
 from ..pool import Lease
-from .line_limits import LineLimits
-from .request_schema import InfillRequest, client_field, infill_options
-from .response_schema import Infill, make_timings, select_fields
+
+_UNNAMED: Final = "tmp"
+"""The name of a file without one, as in llama.cpp's server."""
+_UNLIMITED: Final = -1
+_SEED_COUNT: Final = 2**53
+_CLIENT_FIELDS: Final = {"suffix": "input_suffix", "context_files": "input_extra", "max_tokens": "n_predict"}
+"""The client's names of the worker's fields."""
+_INDENTATION: Final = re.compile(r"[ \t]*")
+
+
+class ExtraFile(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A part of another file."""
+
+    filename: str = _UNNAMED
+    text: str = ""
+    time: Any = None
+    """Ignored: the time at which llama.vim chose the part."""
+
+
+class InfillRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A gap to fill. Null fields count as absent."""
+
+    model: str = ""
+    """May be absent, or `default`, if exactly one model is served."""
+    input_prefix: str | None = None
+    """Text before the gap."""
+    input_suffix: str | None = None
+    """Text after the gap."""
+    input_extra: ContextFiles[ExtraFile] | None = None
+    """Parts of other files, the most relevant last."""
+    prompt: str | None = None
+    """The line of the cursor, up to the cursor. It follows `input_prefix`."""
+    n_predict: Annotated[int, Meta(ge=_UNLIMITED)] | None = None
+    """Maximum number of tokens; -1 is the rest of the context, and 0 only puts the prompt into the cache."""
+    n_indent: Annotated[int, Meta(ge=0)] | None = None
+    """The answer ends before a line with less indentation, in characters."""
+    t_max_predict_ms: Annotated[int, Meta(ge=0)] | None = None
+    """Milliseconds after the first token, after which an answer with a line break ends; 0 is off."""
+    t_max_prompt_ms: int | None = None
+    """Ignored, as by llama.cpp's server."""
+    stream: bool | None = None
+    response_fields: ShortList[str] | None = None
+    """Fields of the response, with a slash between the names of nested ones. Absent or empty: all."""
+    stop: str | StopStrings | None = None
+    temperature: float | None = None
+    """Absent: 0, the most probable tokens."""
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    cache: str | None = None
+    samplers: ShortList[str] | None = None
+    """Ignored: the order of the samplers is fixed."""
+    id_slot: int | None = None
+    """Ignored: the server chooses the place in the batch."""
+
+
+_OPTIONS: Final = shared_fields(InfillRequest, PromptOptions, converted=("stop", "seed"))
+
+
+def infill_options(body: InfillRequest) -> PromptOptions:
+    """Return all options except the prompt, as the client library takes them."""
+    options: Any = {"temperature": 0.0, "truncate": "left", **given_fields(body, *_OPTIONS)}
+    options["suffix"] = body.input_suffix or ""
+    options["context_files"] = [{"name": file.filename, "text": file.text} for file in body.input_extra or ()]
+    if body.n_predict is not None and body.n_predict != _UNLIMITED:
+        options["max_tokens"] = body.n_predict
+    if body.seed is not None and body.seed >= 0:
+        options["seed"] = body.seed % _SEED_COUNT
+    if body.stop is not None:
+        options["stop"] = [body.stop] if isinstance(body.stop, str) else body.stop
+    return options
+
+
+def client_field(field: str) -> str:
+    """Return the client's name of a worker's field."""
+    for own, theirs in _CLIENT_FIELDS.items():
+        if field == own or field.startswith(f"{own}["):
+            return theirs + field.removeprefix(own)
+    return field
+
+
+class Timings(Struct, kw_only=True):
+    """Tokens and times of the prompt and of the answer."""
+
+    cache_n: int
+    """Prompt tokens from the cache."""
+    prompt_n: int
+    """Prompt tokens that were computed."""
+    prompt_ms: float
+    prompt_per_token_ms: float
+    prompt_per_second: float
+    predicted_n: int
+    """Tokens of the answer."""
+    predicted_ms: float
+    predicted_per_token_ms: float
+    predicted_per_second: float
+
+
+class Infill(Struct, kw_only=True):
+    """The text of a gap, or a part of it."""
+
+    index: Literal[0] = 0
+    content: str
+    tokens: list[int]
+    """The tokens of `content` in a stream; empty in a whole response."""
+    stop: bool
+    """True for a whole response and for the last event of a stream. The fields below are present then."""
+    model: str | UnsetType = UNSET
+    tokens_predicted: int | UnsetType = UNSET
+    tokens_evaluated: int | UnsetType = UNSET
+    """Tokens of the prompt."""
+    tokens_cached: int | UnsetType = UNSET
+    """Tokens of the prompt that came from the cache."""
+    has_new_line: bool | UnsetType = UNSET
+    stop_type: Literal["eos", "limit", "word"] | UnsetType = UNSET
+    stopping_word: str | UnsetType = UNSET
+    timings: Timings | UnsetType = UNSET
+
+
+def make_timings(result: events.ResultDone) -> Timings:
+    """Return the times of a result, as llama.cpp's server reports them."""
+    usage, times = result.usage, result.timings
+    prompt_n, predicted_n = usage.prompt_tokens - usage.cached_tokens, usage.completion_tokens
+    prompt_ms = times.prefill_ms or 0.0
+    predicted_ms = 0.0 if times.first_token_ms is None else max(0.0, times.total_ms - times.first_token_ms)
+    return Timings(
+        cache_n=usage.cached_tokens,
+        prompt_n=prompt_n,
+        prompt_ms=prompt_ms,
+        prompt_per_token_ms=_ratio(prompt_ms, prompt_n),
+        prompt_per_second=_ratio(prompt_n * 1000, prompt_ms),
+        predicted_n=predicted_n,
+        predicted_ms=predicted_ms,
+        predicted_per_token_ms=_ratio(predicted_ms, predicted_n),
+        predicted_per_second=_ratio(predicted_n * 1000, predicted_ms),
+    )
+
+
+def select_fields(infill: Infill, paths: Sequence[str] | None) -> Any:
+    """Return a response with these fields alone, each under its whole path, as llama.cpp's server does.
+
+    Args:
+        infill: The response.
+        paths: The fields, such as `timings/prompt_n`. Absent or empty: all.
+    """
+    if not paths:
+        return infill
+    whole: Any = msgspec.to_builtins(infill)
+    found = {path: _nested(whole, path.split("/")) for path in paths}
+    return {path: value for path, value in found.items() if value is not UNSET}
+
+
+def _nested(value: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        members = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+        value = members.get(name, UNSET)
+    return value
+
+
+def _ratio(amount: float, by: float) -> float:
+    return round(amount / by, 3) if by else 0.0
+
+
+class LineLimits:
+    """Ends the text of one answer.
+
+    Args:
+        n_indent: Least indentation of each line after the first, in characters; 0 is off. Blank lines have none.
+        max_s: Longest time after the first text for an answer with a line break, in seconds; 0 is off.
+    """
+
+    def __init__(self, n_indent: int, max_s: float) -> None:
+        self.ended = False
+        """True if the answer ends here."""
+        self.has_line_break = False
+        """True if the text so far has a line break."""
+        self._n_indent = n_indent
+        self._max_s = max_s
+        self._started_at: float | None = None
+        self._held = ""
+        """A line break and the indentation after it, as long as nothing else follows."""
+
+    def push(self, text: str, now: float) -> str:
+        """Add text, and return what is certain to belong to the answer.
+
+        Args:
+            text: The next text.
+            now: The time, in seconds.
+        """
+        if self.ended:
+            return ""
+        self._started_at = now if self._started_at is None else self._started_at
+        visible = self._within_indentation(text) if self._n_indent else text
+        self.has_line_break |= "\n" in visible
+        if self._max_s and self.has_line_break and now - self._started_at > self._max_s:
+            self.ended = True
+        return visible
+
+    def flush(self) -> str:
+        """Return the text that was held back, at the answer's own end."""
+        return "" if self.ended else self._held
+
+    def _within_indentation(self, added: str) -> str:
+        text, self._held = self._held + added, ""
+        line_break = text.find("\n")
+        while line_break >= 0:
+            indentation = _INDENTATION.match(text, line_break + 1)
+            start = indentation.end() if indentation else line_break + 1
+            if start == len(text):
+                self._held = text[line_break:]
+                return text[:line_break]
+            if text[start] != "\n" and start - line_break - 1 < self._n_indent:
+                self.ended = True
+                return text[:line_break]
+            line_break = text.find("\n", start)
+        return text
 
 
 class _Part(NamedTuple):

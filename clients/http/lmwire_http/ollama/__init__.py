@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .chat import CHAT
 from .embed import EMBED, EMBEDDINGS
-from .generate import GENERATE
-from .models import PS, TAGS
-from .probes import VERSION
+from .endpoints import CHAT, GENERATE
+from .models import PS, SHOW, TAGS, VERSION
 from .pull import PULL
-from .show import SHOW
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, GENERATE, EMBED, EMBEDDINGS, TAGS, PS, SHOW, PULL, VERSION)
 _FOLDERS: Final = "models are folders in the Hugging Face format"

@@ -14,7 +14,7 @@ from ..http.keep_alive import KeepAlive, idle_limit, keeping_alive
 from ..inference.generation import check_capability, lease_worker
 from ..inference.options import given_fields
 from ..limits import Inputs
-from .model_names import without_tag
+from .request import without_tag
 
 
 class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):

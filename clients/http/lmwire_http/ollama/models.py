@@ -1,18 +1,125 @@
-"""GET /api/tags, the models that requests can name, and GET /api/ps, those in memory."""
+"""The models: GET /api/tags lists all, GET /api/ps those in memory, and POST /api/show describes one. It loads nothing.
 
+GET /api/version is here too: with it and with GET /, clients find out whether Ollama's API is served.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec import Struct
+
+from lmwire import AsyncWorker
+from lmwire_protocol import __version__, events
 
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
+from ..inference.options import renamed
+from ..inference.template_support import refused_field
 from ..pool import ServedModel
-from .model_details import ModelDetails, details_of, digest_of, modified_at
+from .request import without_tag
 
+Capability: TypeAlias = Literal["completion", "tools", "thinking", "vision", "audio", "insert", "embedding"]
+
+_NAMES: Final[Mapping[str, Capability]] = {
+    "chat": "completion",
+    "images": "vision",
+    "sounds": "audio",
+    "suffix": "insert",
+    "embed": "embedding",
+}
+"""Ollama's name for each capability of a loaded model."""
+_PROBES: Final[Mapping[Capability, Any]] = {
+    "tools": {"tools": [{"type": "function", "function": {"name": "probe", "description": "", "parameters": {}}}]},
+    "thinking": {"reasoning": "on"},
+}
+"""Options that a model without the capability refuses."""
+_REASONING_MARKS: Final = ("enable_thinking", "reasoning_effort", "<think>", "<|channel|>analysis")
+"""Texts in the chat templates of models that reason."""
+_known: Final[WeakKeyDictionary[AsyncWorker, list[Capability]]] = WeakKeyDictionary()
+"""Capabilities of each worker's model."""
 _FOR_EVER: Final = timedelta(microseconds=2**63 // 1000)
 """The longest duration in Go, which Ollama adds to the time for models that stay."""
+_MAX_FILE_BYTES: Final = 32 * 1024 * 1024
+API_VERSION: Final = "0.33.0"
+"""The version of Ollama whose API this is. Clients refuse servers that are too old."""
+
+
+class ModelDetails(Struct, kw_only=True):
+    """The form of a model. What is unknown before the first load is empty."""
+
+    parent_model: Literal[""] = ""
+    format: Literal["safetensors"] = "safetensors"
+    family: str
+    """The architecture's name in config.json."""
+    families: list[str]
+    parameter_size: Literal[""] = ""
+    """Unknown: the files do not have it."""
+    quantization_level: str
+    """Such as `int4`; empty for weights that are not quantized."""
+
+
+def details_of(served: ServedModel) -> ModelDetails:
+    """Return the form of a model."""
+    family = served.model_type or ""
+    return ModelDetails(
+        family=family,
+        families=[family] if family else [],
+        quantization_level=f"int{served.bits}" if served.bits else "",
+    )
+
+
+def digest_of(served: ServedModel) -> str:
+    """Return a hexadecimal name for this version of the model's files. It is not their checksum."""
+    return hashlib.sha256(f"{served.path}\0{served.created}".encode(errors="surrogateescape")).hexdigest()
+
+
+def modified_at(served: ServedModel) -> datetime:
+    """Return the time of the model files; the year 1970 if it is unknown."""
+    return datetime.fromtimestamp(served.created, UTC)
+
+
+async def find_capabilities(context: RequestContext, served: ServedModel, template: str) -> list[Capability]:
+    """Return the capabilities of a model; empty if they are unknown before the first load.
+
+    Args:
+        context: The request's context.
+        served: The model.
+        template: Its chat template; empty if that is unknown.
+
+    Raises:
+        ApiError: The model has too many requests.
+    """
+    if served.loaded is None:
+        return list(_expected(served, template))
+    async with context.state.pool.lease(served.id) as lease:
+        if lease.worker not in _known:
+            able = lease.model.capabilities
+            found: list[Capability] = [name for capability, name in _NAMES.items() if capability in able]
+            for name, options in _PROBES.items() if "completion" in found else ():
+                if await refused_field(lease.worker, **options) is None:
+                    found.append(name)
+            _known[lease.worker] = found
+        return _known[lease.worker]
+
+
+def _expected(served: ServedModel, template: str) -> Iterator[Capability]:
+    if served.kind == "embeddings":
+        yield "embedding"
+    elif served.kind in ("text", "vision"):
+        yield "completion"
+        if served.kind == "vision":
+            yield "vision"
+        if "tools" in template:
+            yield "tools"
+        if any(mark in template for mark in _REASONING_MARKS):
+            yield "thinking"
 
 
 class ListedModel(Struct, kw_only=True):
@@ -116,4 +223,130 @@ PS: Final = Endpoint(
     handler=_list_loaded,
     error_format=OLLAMA_ERRORS,
     response_type=LoadedModels,
+)
+
+
+class ShowRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The body of /api/show."""
+
+    model: str = ""
+    """May be absent if exactly one model is served."""
+    verbose: bool | None = None
+    """Ignored: tensors are not listed."""
+
+
+class ShowResponse(Struct, kw_only=True):
+    """A model."""
+
+    modelfile: str
+    parameters: str
+    """The model's own sampling defaults, one a line; empty if it has none or is not loaded."""
+    template: str
+    """The chat template; empty if it is unknown."""
+    details: ModelDetails
+    model_info: dict[str, Any]
+    """`general.architecture`, and with it as prefix `context_length`; for a loaded model also `block_count` and
+    `embedding_length`."""
+    capabilities: list[Capability]
+    """Empty if they are unknown before the first load."""
+    modified_at: datetime
+
+
+class _NamedTemplate(Struct):
+    """One of several chat templates."""
+
+    name: str
+    template: str
+
+
+class _TokenizerConfig(Struct):
+    """The part of tokenizer_config.json with the chat template."""
+
+    chat_template: str | list[_NamedTemplate] = ""
+
+
+async def _show(context: RequestContext, body: ShowRequest) -> Json:
+    served = await context.state.pool.served_model(without_tag(body.model))
+    context.model = served.id
+    template = await asyncio.to_thread(_read_template, Path(served.path))
+    return Json(
+        ShowResponse(
+            modelfile=f"FROM {served.id}\n",
+            parameters=_parameters(served.loaded),
+            template=template,
+            details=details_of(served),
+            model_info=_model_info(served, body.model),
+            capabilities=await find_capabilities(context, served, template),
+            modified_at=modified_at(served),
+        )
+    )
+
+
+def _model_info(served: ServedModel, name: str) -> dict[str, Any]:
+    info: dict[str, Any] = {"general.basename": name}
+    if family := served.model_type:
+        info["general.architecture"] = family
+        if served.context_len:
+            info[f"{family}.context_length"] = served.context_len
+        if served.loaded:
+            info[f"{family}.block_count"] = served.loaded.layers
+            info[f"{family}.embedding_length"] = served.loaded.hidden_size
+    return info
+
+
+def _parameters(loaded: events.ModelDone | None) -> str:
+    defaults = loaded.sampling_defaults if loaded else None
+    given: dict[str, Any] = {} if defaults is None else msgspec.to_builtins(defaults)
+    return "\n".join(f"{name:30} {value}" for name, value in given.items())
+
+
+def _read_template(folder: Path) -> str:
+    """Return the chat template of a model folder; empty if there is none here."""
+    try:
+        if (file := folder / "chat_template.jinja").is_file():
+            return _read(file).decode()
+        given = msgspec.json.decode(_read(folder / "tokenizer_config.json"), type=_TokenizerConfig).chat_template
+    except (OSError, ValueError):  # the worker may run on another machine
+        return ""
+    return given if isinstance(given, str) else next((each.template for each in given if each.name == "default"), "")
+
+
+def _read(file: Path) -> bytes:
+    if file.stat().st_size > _MAX_FILE_BYTES:
+        raise ValueError(f"{file} is too long")
+    return file.read_bytes()
+
+
+SHOW: Final = Endpoint(
+    method="POST",
+    path="/api/show",
+    summary="Describe a model.",
+    handler=_show,
+    error_format=OLLAMA_ERRORS,
+    request_type=ShowRequest,
+    aliases={"name": renamed("model")},
+    takes_curl_type=True,
+    response_type=ShowResponse,
+)
+
+
+class Version(Struct, kw_only=True):
+    """The versions of the API and of the server."""
+
+    version: str = API_VERSION
+    lmwire: str = __version__
+
+
+async def _version(_: RequestContext, __: None) -> Json:
+    return Json(Version())
+
+
+VERSION: Final = Endpoint(
+    method="GET",
+    path="/api/version",
+    summary="Report the version of Ollama's API.",
+    handler=_version,
+    error_format=OLLAMA_ERRORS,
+    response_type=Version,
+    is_public=True,
 )

@@ -13,7 +13,7 @@ from ..http.endpoint import Endpoint, Json, LineStream, Reply
 from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.generation import lease_worker
 from ..inference.options import renamed
-from .model_names import without_tag
+from .request import without_tag
 
 
 class PullRequest(Struct, kw_only=True, forbid_unknown_fields=True):

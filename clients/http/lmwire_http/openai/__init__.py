@@ -9,9 +9,9 @@ from .completions.endpoint import COMPLETIONS
 from .embeddings import EMBEDDINGS
 from .models import MODEL, MODELS
 from .responses import endpoints as responses
-from .speech.endpoint import SPEECH
+from .speech import SPEECH
 from .tokenization import DETOKENIZE, TOKENIZE
-from .transcriptions.endpoint import TRANSCRIPTIONS
+from .transcriptions import TRANSCRIPTIONS
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (
     CHAT,

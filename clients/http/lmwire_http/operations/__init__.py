@@ -6,7 +6,7 @@ from typing import Final
 from ..http.endpoint import Endpoint
 from .docs import DOCS
 from .health import HEALTH, READY
-from .metrics_endpoint import METRICS
+from .metrics import METRICS
 from .model_memory import MODEL_MEMORY
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS, *MODEL_MEMORY, *DOCS)

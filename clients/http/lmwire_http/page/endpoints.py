@@ -1,13 +1,26 @@
 """GET / and GET /page/{file}: the chat page for browsers, and Ollama's greeting for its clients."""
 
+import gzip
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from ..errors import ApiError
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Plain
 from ..http.error_formats import OLLAMA_ERRORS
-from .static_files import StaticFile, static_files
 
+_FOLDER: Final = Path(__file__).with_name("static")
+_MEDIA_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 _GREETING: Final = b"Ollama is running"
 """Ollama's own words, which its clients look for."""
 _INDEX: Final = "index.html"
@@ -25,6 +38,42 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """A file's content in one encoding."""
+
+    content: bytes
+    etag: str
+    """Strong entity tag, from the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file of the page."""
+
+    media_type: str
+    plain: Representation
+    compressed: Representation
+    """The content in gzip's format."""
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """Return the files by their path below the page's folder. They are read and compressed once."""
+    paths = (path for path in sorted(_FOLDER.rglob("*")) if path.suffix in _MEDIA_TYPES)
+    return {path.relative_to(_FOLDER).as_posix(): _read(path) for path in paths}
+
+
+def _read(path: Path) -> StaticFile:
+    content = path.read_bytes()
+    compressed = gzip.compress(content, mtime=0)
+    return StaticFile(_MEDIA_TYPES[path.suffix], _represent(content), _represent(compressed))
+
+
+def _represent(content: bytes) -> Representation:
+    return Representation(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
 async def _serve_root(context: RequestContext, _: None) -> Plain:

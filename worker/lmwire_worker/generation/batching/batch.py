@@ -12,8 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from .caches import Checkpoint
 from .chunks import compiles_each_shape, round_shape
 from .length_buckets import assign_buckets, bucket_of
-from .row_group import RowGroup
-from .rows import PromptProgress, Row, RowState
+from .rows import PromptProgress, Row, RowGroup, RowState
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""

@@ -13,15 +13,13 @@ from ...inference.chat import run_chat
 from ...inference.generation import Generation
 from ...inference.media import new_media
 from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
-from ..generation_params import usage_chunk, usage_so_far
-from ..ids import new_identity
 from ..messages import wire_messages
-from ..prompt_progress import ProgressTracker
+from ..request_fields import usage_chunk, usage_so_far
+from ..response_fields import ProgressTracker, new_identity
 from .image_groups import ImageGroup, image_groups, join_choices, join_results
-from .request_options import chat_options, client_field, image_group_size, wants_logprobs
-from .request_schema import ChatRequest
-from .response_schema import ChatCompletion, ChoiceParts, chat_completion, collect_choices
-from .stream_encoder import ChatStreamEncoder, Chunk
+from .request import ChatRequest, chat_options, client_field, image_group_size, wants_logprobs
+from .response import ChatCompletion, ChoiceParts, chat_completion, collect_choices
+from .stream import ChatStreamEncoder, Chunk
 from .transcript import TranscriptCompletion, writes_down_speech
 
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}

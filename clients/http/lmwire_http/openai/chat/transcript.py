@@ -11,14 +11,12 @@ from ...http.endpoint import Json
 from ...http.sse import WaitingEvent
 from ...inference.generation import finish_reason, lease_worker
 from ...inference.media import check_new_media, new_media
-from ..generation_params import usage_chunk, usage_so_far
-from ..ids import new_identity
 from ..messages import wire_messages
-from ..response_format import wire_format
-from ..usage import total_usage
-from .request_schema import ChatRequest
-from .response_schema import AssistantMessage, ChatChoice, ChatCompletion
-from .stream_encoder import ChatStreamEncoder
+from ..request_fields import usage_chunk, usage_so_far, wire_format
+from ..response_fields import new_identity, total_usage
+from .request import ChatRequest
+from .response import AssistantMessage, ChatChoice, ChatCompletion
+from .stream import ChatStreamEncoder
 
 _SEPARATOR: Final = "\n"
 _NO_USAGE: Final = events.Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0)

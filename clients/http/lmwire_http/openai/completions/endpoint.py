@@ -1,20 +1,110 @@
-"""POST /v1/completions."""
+"""POST /v1/completions. Each prompt of a request is a request to a worker, and they run together."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from lmwire import Answer, AsyncStream
+from lmwire_protocol import events
 
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint, Json, Reply, reply_with
+from ...inference.generation import Batch, Generation, merge_streams, run_generation
 from ...inference.options import SAMPLING_ALIASES, renamed
-from ..generation_params import usage_chunk, usage_so_far
-from ..ids import new_identity
-from ..prompt_progress import ProgressTracker
-from ..usage import total_usage
-from .prompt_batch import PromptBatch
-from .request_schema import CompletionRequest
-from .response_schema import Completion, make_choices
-from .stream_encoder import CompletionStreamEncoder
+from ...pool import Lease
+from ..request_fields import usage_chunk, usage_so_far
+from ..response_fields import ProgressTracker, new_identity, total_usage
+from .request import CompletionRequest, client_field, compares_answers, completion_options, prompts_of
+from .response import Completion, best_answers, make_choices
+from .stream import CompletionStreamEncoder
+
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
+_MAX_TOKENS: Final = 16
+"""OpenAI's default."""
+
+StreamItem: TypeAlias = tuple[int, Batch | events.ResultDone]
+"""A prompt's number with its next deltas, or with its result."""
+PromptResult: TypeAlias = tuple[int, list[Answer], events.Usage]
+"""A prompt's number, its answers and its token counts."""
+
+
+class PromptBatch:
+    """The prompts of one request.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid.
+    """
+
+    def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
+        self._context, self._body = context, body
+        self._prompts = prompts_of(body)
+        self._options: Any = completion_options(body)
+        self.echo_texts = [prompt if body.echo and isinstance(prompt, str) else "" for prompt in self._prompts]
+        """Text before each prompt's choices: the prompt if the request sets `echo`, else empty."""
+
+    @property
+    def n(self) -> int:
+        """Number of choices for each prompt."""
+        return self._body.n or 1
+
+    async def stream(self, progress: ProgressTracker) -> AsyncGenerator[StreamItem, None]:
+        """Yield the items of all prompts as they come.
+
+        Args:
+            progress: Tracks the progress of the prompts.
+
+        Raises:
+            ApiError: A generation has failed.
+        """
+        streams = merge_streams(partial(self._stream, progress), len(self._prompts))
+        async with aclosing(streams) as parts:
+            async for part in parts:
+                yield part
+
+    async def answers(self) -> list[PromptResult]:
+        """Return the results of all prompts, in their order.
+
+        Raises:
+            ApiError: A generation has failed.
+        """
+        async with aclosing(merge_streams(self._answers, len(self._prompts))) as wholes:
+            return sorted([whole async for whole in wholes], key=lambda whole: whole[0])
+
+    async def _stream(self, progress: ProgressTracker, number: int) -> AsyncIterator[StreamItem]:
+        async with self._generation(number, progress.options(number)) as generation:
+            async for batch in generation:
+                yield number, batch
+            yield number, generation.result
+
+    async def _answers(self, number: int) -> AsyncIterator[PromptResult]:
+        async with self._generation(number) as generation:
+            answers = await generation.answers()
+            if compares_answers(self._body):
+                answers = best_answers(answers, self.n)
+            yield number, answers, generation.result.usage
+
+    def _generation(
+        self, number: int, progress: Mapping[str, Any] = _NO_OPTIONS
+    ) -> AbstractAsyncContextManager[Generation]:
+        prompt = self._prompts[number]
+
+        async def start(lease: Lease, options: dict[str, Any]) -> AsyncStream:
+            return lease.worker.generate(prompt, **options)
+
+        return run_generation(
+            self._context,
+            self._body.model,
+            {**self._options, **progress},
+            start,
+            prompt=[prompt],
+            rename=partial(client_field, self._body, number),
+            max_tokens=_MAX_TOKENS,
+        )
 
 
 class CompletionGeneration:

@@ -8,8 +8,7 @@ from lmwire import MessageDict
 
 from ...errors import invalid_field
 from ...inference.media import image_input
-from ..content_parts import PartDict, separate_texts
-from ..messages import wire_arguments
+from ..messages import PartDict, separate_texts, wire_arguments
 from .items import (
     AdditionalTools,
     Call,
@@ -27,7 +26,7 @@ from .items import (
     Reasoning,
     Refusal,
 )
-from .tool_set import function_name, input_arguments
+from .tools import function_name, input_arguments
 
 _MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content)?(.*)")
 _MEDIA: Final = re.compile(r"\.media(\.\w+)?")

@@ -1,0 +1,162 @@
+"""POST /api/chat, an answer to a conversation, and POST /api/generate, an answer to one prompt or its continuation."""
+
+import re
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from lmwire import AsyncStream, MessageDict
+
+from ..errors import invalid_field
+from ..http.context import RequestContext
+from ..http.endpoint import Endpoint, Reply
+from ..http.error_formats import OLLAMA_ERRORS
+from ..inference.chat import run_chat
+from ..inference.generation import Generation, run_generation
+from ..pool import Lease
+from .request import (
+    GenerateRequest,
+    OllamaChatRequest,
+    chat_field,
+    chat_options,
+    client_field,
+    content_with_images,
+    generation_options,
+    wire_messages,
+    without_tag,
+)
+from .response import AnswerMessage, AnswerPart, ChatResponse, GenerateResponse, load_or_unload, reply_with_answer
+
+_MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content(?:\[(\d+)\])?)?.*")
+_UNSUPPORTED: Final = {
+    "template": "templates of requests are not supported here; leave it out, or send a whole prompt with `raw`",
+    "context": "is not supported; send the conversation to /api/chat, which uses the cached prompt",
+}
+_CONVERSATION: Final = ("system", "images")
+"""Fields that only a prompt in the chat template has."""
+
+
+def _chat_line(part: AnswerPart, **fields: Any) -> ChatResponse:
+    message = AnswerMessage(content=part.content, thinking=part.thinking or UNSET, tool_calls=part.tool_calls or UNSET)
+    return ChatResponse(message=message, logprobs=part.logprobs or UNSET, **fields)
+
+
+async def _chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
+    if not body.messages:
+        return await load_or_unload(context, body, _chat_line)
+    messages = await context.beside_loop(wire_messages, body.messages)
+    options = chat_options(body, body.tools)
+
+    def generate() -> AbstractAsyncContextManager[Generation]:
+        rename = partial(chat_field, body.messages or ())
+        return run_chat(
+            context,
+            without_tag(body.model),
+            messages,
+            options,
+            rename=rename,
+            checks_media=body.strict_media is not False,
+        )
+
+    return await reply_with_answer(context, body, generate, _chat_line)
+
+
+CHAT: Final = Endpoint(
+    method="POST",
+    path="/api/chat",
+    summary="Answer a conversation.",
+    handler=_chat,
+    error_format=OLLAMA_ERRORS,
+    request_type=OllamaChatRequest,
+    takes_curl_type=True,
+    response_type=ChatResponse,
+    line_type=ChatResponse,
+)
+
+
+def _generate_line(part: AnswerPart, **fields: Any) -> GenerateResponse:
+    return GenerateResponse(
+        response=part.content, thinking=part.thinking or UNSET, logprobs=part.logprobs or UNSET, **fields
+    )
+
+
+async def _generate(context: RequestContext, body: GenerateRequest) -> Reply:
+    _check(body)
+    if not (body.prompt or body.suffix):
+        return await load_or_unload(context, body, _generate_line)
+    start = _continue_prompt if body.raw or body.suffix else _answer_prompt
+    return await reply_with_answer(context, body, start(context, body, body.prompt or ""), _generate_line)
+
+
+def _answer_prompt(
+    context: RequestContext, body: GenerateRequest, prompt: str
+) -> partial[AbstractAsyncContextManager[Generation]]:
+    user: MessageDict = {"role": "user", "content": content_with_images(prompt, body.images)}
+    messages = [user]
+    if body.system:
+        messages.insert(0, {"role": "system", "content": body.system})
+    return partial(
+        run_chat,
+        context,
+        without_tag(body.model),
+        messages,
+        chat_options(body),
+        rename=partial(_prompt_field, body),
+        checks_media=body.strict_media is not False,
+    )
+
+
+def _continue_prompt(
+    context: RequestContext, body: GenerateRequest, prompt: str
+) -> partial[AbstractAsyncContextManager[Generation]]:
+    options = generation_options(body)
+    if body.suffix:
+        options["suffix"] = body.suffix
+
+    async def start(lease: Lease, options: Any) -> AsyncStream:
+        return lease.worker.generate(prompt, **options)
+
+    return partial(
+        run_generation,
+        context,
+        without_tag(body.model),
+        options,
+        start,
+        prompt=[prompt],
+        rename=client_field,
+    )
+
+
+def _prompt_field(body: GenerateRequest, field: str) -> str:
+    """Return the client's name of a worker's field."""
+    found = _MESSAGE.fullmatch(field)
+    if found is None:
+        return client_field(field)
+    if body.system and found[1] == "0":
+        return "system"
+    return f"images[{found[2]}]" if int(found[2] or 0) < len(body.images or ()) else "prompt"
+
+
+def _check(body: GenerateRequest) -> None:
+    for field, problem in _UNSUPPORTED.items():
+        if getattr(body, field):
+            raise invalid_field(f"{field}: {problem}", field)
+    plain = "raw" if body.raw else "suffix"
+    for field in _CONVERSATION:
+        if getattr(body, plain) and getattr(body, field):
+            raise invalid_field(f"{field}: cannot be combined with `{plain}`, which uses no chat template", field)
+
+
+GENERATE: Final = Endpoint(
+    method="POST",
+    path="/api/generate",
+    summary="Answer a prompt, or continue it.",
+    handler=_generate,
+    error_format=OLLAMA_ERRORS,
+    request_type=GenerateRequest,
+    takes_curl_type=True,
+    response_type=GenerateResponse,
+    line_type=GenerateResponse,
+)

@@ -1,0 +1,235 @@
+"""Prepare a request in threads beside the runner: render and tokenize its prompt, and compile its grammar."""
+
+import contextlib
+from array import array
+from collections import abc
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
+
+from ..engine.interface import ModelInfo
+from ..engine.preparation import PreparationThreads, Prepared
+from ..media import find_media_refs
+from ..models.tokenizer import Tokenizer
+from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
+from ..prompts.builder import Prompt, build_prompt
+from ..prompts.chat_template import select_template
+from ..prompts.infill import InfillPrompts, find_infill_format
+from ..prompts.template_probe import probe_template
+from ..prompts.tokenization import Encoder
+from ..prompts.truncation import truncate_prompt
+from ..text_stream.detokenizer import make_detokenizers, token_bytes
+from ..text_stream.string_matcher import StringAutomaton
+from .media_backend import MediaBackend, MediaLayout
+from .output_processor import OutputProcessor
+from .sampling.logits_processors import check_logit_bias
+from .sampling.logprobs import LogprobFormatter
+from .sequence import Sequence
+from .structured_output import Constraint, ConstraintFactory, is_constrained
+
+WorkKind = Literal["plain", "hard", "large"]
+THREAD_COUNTS: Final[dict[str, int]] = {"plain": 1, "hard": 2, "large": 1}
+"""Threads for each kind of work. Plain requests are prepared in order. Hard ones have a grammar or a chat template of
+their own. Large ones have much text, and take time and memory."""
+LARGE_BYTES: Final = 2**18
+"""Text from which a request is large, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A request that is ready to be admitted."""
+
+    prompt: "array[int]"
+    """The prompt's tokens, after truncation."""
+    opening: str
+    """See `Prompt.opening`."""
+    media: MediaLayout | None
+    """The media input in the prompt; None without any."""
+    constraint: Constraint | None
+    """The grammar of the answer; None for free text."""
+
+
+class RequestPreparer:
+    """Prepares the requests of one model, in threads of its own. `prepare` and `read_prompt` are safe in any thread.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        model: The model's description.
+        max_bytes: Memory that the model and its requests may take, in bytes.
+        media: Expands media in prompts; None for a model without.
+        syntax: The model's output syntax; None to find it.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        model: ModelInfo,
+        max_bytes: int,
+        media: MediaBackend | None = None,
+        syntax: Syntax | None = None,
+    ) -> None:
+        self.eos_token_ids = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
+        """The model's end-of-turn tokens."""
+        infill = find_infill_format(tokenizer, model.vocab_size)
+        self.end_token_ids = self.eos_token_ids | (infill.end_token_ids if infill else set())
+        """The tokens that end a turn or a gap."""
+        self.xtc_special_tokens = self.end_token_ids.union(tokenizer.encode("\n", add_special_tokens=False))
+        """Tokens that XTC never excludes. Without them, an answer could neither end nor start a line when that is
+        almost certain."""
+        self._model = model
+        self._media = media
+        self._tokenizer = tokenizer
+        self._encoder = Encoder(tokenizer, model.context_len, max_bytes)
+        self._infill = InfillPrompts(infill, self._encoder) if infill else None
+        self._new_detokenizer = make_detokenizers(tokenizer)
+        self.format_logprob = LogprobFormatter(token_bytes(tokenizer))
+        """Turns log-probabilities into the form of the protocol."""
+        self._syntax = syntax or find_syntax(tokenizer, model.model_type)
+        self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
+        self._threads = PreparationThreads(THREAD_COUNTS, scarce=("hard",))
+        self._probe = self._threads.start("plain", lambda media: self._probe_template(), ready=lambda: None)
+        """Runs while the model warms up."""
+
+    def start(
+        self, request: Generate | Chat | Tokenize, ready: Callable[[], None], size: int
+    ) -> Prepared[PreparedRequest] | Prepared[Prompt]:
+        """Start to prepare a request; see `ModelRunner.prepare`.
+
+        Args:
+            request: The request.
+            ready: Called from a thread when the request is prepared.
+            size: Size of the request's line, in bytes.
+        """
+        work: Callable[..., Any] = self.read_prompt if isinstance(request, Tokenize) else self.prepare
+        return self._threads.start(_kind(request, size), partial(work, request), ready, partial(self._gather, request))
+
+    def close(self) -> None:
+        """Stop the threads. No request may be active."""
+        self._threads.close()
+
+    def _gather(self, request: Generate | Chat | Tokenize, ready: Callable[[], None]) -> Any:
+        return self._media.prefetch_media(request, ready) if self._media else None
+
+    def _probe_template(self) -> None:
+        """Find out what the model's chat template supports, so that the first chat need not wait for it."""
+        with contextlib.suppress(RequestError):
+            probe_template(select_template(self._tokenizer, None, tools=False))
+
+    def read_prompt(self, request: Generate | Chat | Tokenize, media: abc.Sequence[Any] = ()) -> Prompt:
+        """Return a request's prompt.
+
+        Args:
+            request: The request.
+            media: Its media input, in order.
+
+        Raises:
+            RequestError: invalid_request, unsupported.
+        """
+        expander: Any = self._media
+        return build_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media, self._infill)
+
+    def prepare(self, request: Generate | Chat, media: abc.Sequence[Any] = ()) -> PreparedRequest:
+        """Do all work on a request that can take long.
+
+        Args:
+            request: The request. Its prompt is rendered, tokenized and truncated, and its grammar is compiled.
+            media: Its media input, in order.
+
+        Raises:
+            RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
+        """
+        check_logit_bias(request, self._model.vocab_size)
+        prompt = self.read_prompt(request, media)
+        tokens = truncate_prompt(request, prompt.tokens, self._model.context_len, self._tokenizer.bos_token_id)
+        if prompt.media_layout and tokens != prompt.tokens:
+            problem = f"truncate: the prompt has {len(prompt.tokens)} tokens, and one with images cannot be cut"
+            raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
+        _check_prompt_logprobs(request, len(tokens))
+        is_reasoning = self._initial_state(request, prompt.opening) == REASONING
+        constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning)
+        return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
+
+    def build_sequences(
+        self, key: int, request: Generate | Chat, seed: int, prepared: PreparedRequest, *, plain_text: bool
+    ) -> list[Sequence]:
+        """Return a sequence for each choice of a request; see `ModelRunner.add`.
+
+        Args:
+            key: The scheduler's name for the request.
+            request: The request.
+            seed: The seed of the first choice. Each further choice has the next number.
+            prepared: The result of `prepare`.
+            plain_text: Whether all text is content.
+        """
+        tokens = prepared.prompt.tolist()
+        state = None if plain_text else self._initial_state(request, prepared.opening)
+        stops = StringAutomaton(request.stop) if request.stop else None
+        return [
+            Sequence(
+                key,
+                request,
+                (seed + choice) % (limits.MAX_INT + 1),
+                tokens,
+                self._output(key, choice, request, tokens, state, stops),
+                prepared.constraint,
+                prepared.media,
+            )
+            for choice in range(request.n)
+        ]
+
+    def _output(
+        self,
+        key: int,
+        choice: int,
+        request: Generate | Chat,
+        prompt: list[int],
+        state: str | None,
+        stops: StringAutomaton | None,
+    ) -> OutputProcessor:
+        max_tokens = self._model.context_len - len(prompt)
+        return OutputProcessor(
+            key,
+            choice,
+            request,
+            max_tokens=max_tokens if request.max_tokens is None else min(request.max_tokens, max_tokens),
+            eos_token_ids=self.end_token_ids if _fills_gap(request) else self.eos_token_ids,
+            detokenizer=self._new_detokenizer(prompt if _continues_text(request) else None),
+            answer=None if state is None else self._answer(request, state),
+            stops=stops,
+            format_logprob=self.format_logprob,
+        )
+
+    def _initial_state(self, request: Generate | Chat, opening: str) -> str | None:
+        """Return the parser state at the start of the answer; None if all text is content."""
+        return None if isinstance(request, Generate) else self._syntax.start_state(opening)
+
+    def _answer(self, request: Generate | Chat, state: str) -> OutputParser:
+        assert isinstance(request, Chat), "a text that is continued has no channels"
+        reads_calls = bool(request.tools) and request.tool_choice != "none"
+        return OutputParser(self._syntax, state, request.tools, reads_calls)
+
+
+def _check_prompt_logprobs(request: Generate | Chat, prompt_tokens: int) -> None:
+    if isinstance(request, Generate) and request.prompt_logprobs and prompt_tokens > limits.PROMPT_LOGPROBS:
+        problem = f"the prompt has {prompt_tokens} tokens, and at most {limits.PROMPT_LOGPROBS:,} get log-probabilities"
+        raise RequestError("invalid_request", f"prompt_logprobs: {problem}; shorten it", field="prompt_logprobs")
+
+
+def _fills_gap(request: Generate | Chat) -> bool:
+    return isinstance(request, Generate) and request.suffix is not None
+
+
+def _continues_text(request: Generate | Chat) -> bool:
+    """Return whether the answer continues a text of the prompt, and so may begin with a space."""
+    return isinstance(request, Generate) or bool(request.prefix) or not request.add_generation_prompt
+
+
+def _kind(request: Generate | Chat | Tokenize, size: int) -> WorkKind:
+    """Return the kind of work that a request is, so that slow requests do not delay quick ones."""
+    if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in find_media_refs(request)) > LARGE_BYTES:
+        return "large"
+    has_template = not isinstance(request, Generate) and request.chat_template is not None
+    return "hard" if has_template or is_constrained(request) else "plain"
