@@ -15,10 +15,11 @@ from ..engine.preparation import PreparationThreads, Prepared
 from ..media import find_media_refs
 from ..models.tokenizer import Tokenizer
 from ..multimodal.placeholders import MediaLayout
-from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
+from ..output_parsing import REASONING, OutputParser, Syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.infill import InfillPrompts, find_infill_format
+from ..prompts.model_syntax import find_syntax
 from ..prompts.template_probe import probe_template
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
