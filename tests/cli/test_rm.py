@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants
 
 import lmwire
 from lmwire.cli import arguments
@@ -19,7 +18,7 @@ COMMIT = "d" * 40
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub"
 
 
@@ -122,7 +121,6 @@ def test_a_model_that_a_worker_has_loaded_stays_until_the_worker_ends(
     cache: Path, tmp_path: Path, rm: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     folder = cache / "models--owner--name"
     write_model(folder / "snapshots" / COMMIT)
     with lmwire.Worker() as worker:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from ..errors import USAGE
 from ..option_sources import ConfigFile, InvalidConfigFile, SourcedParser, read_config_file

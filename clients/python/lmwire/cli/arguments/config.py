@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .parser import Subcommands, run_later
 

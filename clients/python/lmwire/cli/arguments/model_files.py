@@ -1,6 +1,6 @@
 """Arguments of `lmwire pull`, which downloads a model, and of `lmwire rm`, which removes one."""
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .parser import Subcommands, run_later
 

@@ -1,6 +1,6 @@
 """Arguments of `lmwire ps` and `lmwire doctor`, which look at this machine."""
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .parser import Subcommands, run_later
 
