@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from lmwire import DeviceMemory, LmwireError
 from lmwire.cli import arguments, doctor
 from lmwire.cli.doctor import installation, machine
-from lmwire.cli.doctor.finding import Finding
+from lmwire.cli.doctor.installation import Finding
 from support.http.ports import unused_port
 
 

@@ -15,11 +15,9 @@ import msgspec
 from lmwire_protocol.extras import WORKER_EXTRA, install_command
 
 from ...child_process import python_command
-from ...device import DeviceMemory, device_memory
 from ...errors import LmwireError
-from ...model_listing import local_models
-from ...worker_programs import run_program
-from .finding import Finding
+from ...worker_programs import DeviceMemory, device_memory, local_models, run_program
+from .installation import Finding
 
 _PORT: Final = 8080
 """Port of `lmwire serve` without options."""
