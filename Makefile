@@ -23,10 +23,10 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check go lua node rust apps conformance style lint format schema traceability lock docs man wheel dist bench
+.PHONY: help setup chat test test-all check shake suite go lua node rust apps conformance style lint format schema traceability lock docs man wheel dist bench
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
 
@@ -40,25 +40,37 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 	fi
 
 # Each of the many programs that the tests start would compile lmwire's modules again if this were set.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: $(STAMP) ## check everything: format, lint, types, schema, prose and all tests
+test test-all check shake: export PYTHONDONTWRITEBYTECODE :=
+
+test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tests; about 10 minutes
 	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory suite SLOW="slow and not nightly" KIT="--only events"
+
+test-all: export LMWIRE_FUZZ_SECONDS ?= 20
+test-all: $(STAMP) ## check everything, nightly tests too; about an hour
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory suite SLOW=slow
+
+check: $(STAMP) ## check style, types and the fast tests, within 2 minutes; AREA=session checks style and one folder of tests
+	@$(MAKE) --no-print-directory style
+	@$(if $(AREA),$(BIN)/python -m pytest -m "not slow" tests/$(AREA),$(MAKE) --no-print-directory suite)
+
+shake: $(STAMP) ## run a folder of tests, AREA=session, while its processes are stopped at random
+	$(BIN)/python tools/shake.py $(or $(AREA),$(error name a folder of tests: make shake AREA=session))
+
 # Types and the clients in other languages are checked while the fast tests run, and are reported after them.
 # Three files of slow tests run at once on two cores, too, since most of them wait for a process or for the network. The
 # files keep their order: xdist would move those with few tests to the end, and they take longest. The fast tests'
 # coverage has a floor; the slow ones run most code in other processes, so that theirs would say little and cost much.
+suite: $(STAMP) # SLOW selects the slow tests to run, none if it is empty; KIT the cases of the clients in other languages
 	@logs=$$(mktemp -d); \
 	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
-	[ -n "$(FAST)" ] || $(OTHERS) >$$logs/others 2>&1 & makes=$$!; \
+	[ -z "$(SLOW)" ] || $(OTHERS) KIT="$(KIT)" >$$logs/others 2>&1 & makes=$$!; \
 	$(PYTEST) auto -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
 	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
-	if [ -z "$(FAST)" ]; then $(PYTEST) 3 -m slow; slow=$$?; else slow=0; fi; \
+	if [ -n "$(SLOW)" ]; then $(PYTEST) 3 -m "$(SLOW)"; slow=$$?; else slow=0; fi; \
 	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
 	rm -r $$logs; exit $$((fast ? fast : others ? others : slow ? slow : typed))
-
-check: export PYTHONDONTWRITEBYTECODE :=
-check: $(STAMP) ## check everything but the slow tests
-	@$(MAKE) --no-print-directory test FAST=1
 
 go: $(STAMP) ## check and test the Go client and its example, where Go is installed
 	@if ! command -v go >/dev/null; then \
@@ -82,7 +94,7 @@ lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
 	if command -v luacheck >/dev/null; then (cd examples/neovim; luacheck --quiet .) || exit 1; fi; \
 	set -ex; \
 	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
-	$(BIN)/lmwire conformance host --timeout 120 -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
+	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
 # The AI SDK needs Node 22. Where `node` is older, its provider runs with the Node that the tests of clients install.
 node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Electron app and the VS Code extension, where npm is installed
@@ -101,7 +113,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 		(cd $$package; PATH=$$path "$$npm" ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
 		(set -ex; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent) || exit 1; \
 	done; \
-	$(BIN)/lmwire conformance host --timeout 120 -- node clients/node/dist/test/conformance-driver.js
+	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- node clients/node/dist/test/conformance-driver.js
 
 rust: $(STAMP) ## check and test the Rust client and its examples, where cargo is installed
 	@if ! command -v cargo >/dev/null; then \
@@ -115,7 +127,7 @@ rust: $(STAMP) ## check and test the Rust client and its examples, where cargo i
 	cargo clippy --quiet --all-targets -- -D warnings; \
 	cargo test --quiet; \
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire; \
-	$(BIN)/lmwire conformance host --timeout 120 -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
+	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
 
 apps: ## check the Tauri app, in minutes; on Linux it needs libwebkit2gtk-4.1-dev
 	@[ "$$(uname)" != Linux ] || pkg-config --exists webkit2gtk-4.1 || { \

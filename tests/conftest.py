@@ -4,23 +4,21 @@ import atexit
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from lmwire_worker.process.private_directory import use_private_directory
+from support.slow_work import SlowWork
 
 AT_A_TIME = 8
 """Number of programs that run at the same time."""
 FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 """Files that take long. They run first: at the end of a run, one core would wait for the other."""
-
-FAST = ("output_parsing", "prompts", "protocol", "text_stream", "tool_parsers")
-"""Folders whose tests start few programs and load few models. `make check` runs only these."""
-SLOW_FILES = ("test_prose_replayed.py", "test_vectors_replayed.py")
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
@@ -37,12 +35,44 @@ use_private_directory(atexit.register)
 tempfile.tempdir = temporary
 
 
+slow_work = SlowWork()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with some files and keep the order of all others. Mark the slow tests."""
+    """Begin with some files and keep the order of all others. Mark nightly tests as slow too."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
     for item in items:
-        if item.path.parent.name not in FAST or item.path.name in SLOW_FILES:
+        if item.get_closest_marker("nightly"):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test without the mark `slow` whose fixtures start a process or load a model."""
+    with _checking(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test without the mark `slow` that starts a process or loads a model."""
+    with _checking(item):
+        return (yield)
+
+
+@contextmanager
+def _checking(item: pytest.Item) -> Iterator[None]:
+    if item.get_closest_marker("slow"):
+        yield
+        return
+    with slow_work.watching() as found:
+        yield
+    if found:
+        pytest.fail(
+            f"this test {found[0]}: mark it with pytest.mark.slow, since `make check` runs tests without that mark, or"
+            " run the work in the test's process (tests/support/process/worker_thread.py)",
+            pytrace=False,
+        )
 
 
 def pytest_collection_finish() -> None:

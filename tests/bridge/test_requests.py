@@ -18,6 +18,8 @@ from support.models.templated_model import write_templated_model
 from support.process.bridge_host import BRIDGE, Bridge
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:

@@ -13,6 +13,8 @@ from random_model import write_model
 from support.process.bridge_host import BRIDGE, Bridge
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:

@@ -1,4 +1,8 @@
-"""One bundle for all tests of this folder."""
+"""One bundle for all tests of this folder.
+
+What needs a built bundle runs at night: a build takes minutes. For each commit the others run. They alone notice that a
+package is missing from the list of those that a bundle holds.
+"""
 
 from pathlib import Path
 

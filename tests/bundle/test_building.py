@@ -49,6 +49,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
         required_distributions(["vision"])
 
 
+@pytest.mark.slow
 def test_an_extra_that_does_not_exist_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     done = lmwire("bundle", str(tmp_path / "lmwire"), "--extra", "visions")
     assert done.returncode == 64
@@ -56,6 +57,7 @@ def test_an_extra_that_does_not_exist_is_refused_before_anything_is_built(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_what_exists_is_not_overwritten(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "lmwire"
@@ -81,6 +83,7 @@ def build_without_pyinstaller(target: Path, *options: str) -> subprocess.Complet
     return lmwire("bundle", str(target / "lmwire"), *options, PYTHONPATH=str(package.parent))
 
 
+@pytest.mark.slow
 def test_a_build_that_fails_shows_why_and_leaves_nothing(tmp_path: Path) -> None:
     done = build_without_pyinstaller(tmp_path / "out")
     assert done.returncode == 1
@@ -88,6 +91,7 @@ def test_a_build_that_fails_shows_why_and_leaves_nothing(tmp_path: Path) -> None
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_packages_of_an_extra_are_included_if_it_is_named(tmp_path: Path) -> None:
     done = build_without_pyinstaller(tmp_path / "out", "--extra", "vision", "--extra", "http")
     packages = done.stderr.splitlines()[0].partition("packages: ")[2].split(", ")

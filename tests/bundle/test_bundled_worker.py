@@ -16,6 +16,8 @@ from support.process.lmwire_command import LMWIRE
 from support.process.process_waits import child_processes
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.nightly
+
 ANSWER = {
     "type": "object",
     "properties": {"far": {"type": "boolean"}},

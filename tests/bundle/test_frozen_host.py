@@ -20,6 +20,7 @@ with Worker(start_timeout=float(sys.argv[2])) as worker:
 """
 
 
+@pytest.mark.nightly
 def test_it_starts_the_bundles_worker_and_lists_models(bundle: Path, tmp_path: Path) -> None:
     """The program is found through a link, as installers make one."""
     (tmp_path / "app").mkdir()
@@ -38,6 +39,7 @@ def test_it_starts_the_bundles_worker_and_lists_models(bundle: Path, tmp_path: P
     assert json.loads(done.stdout) == [f"lmwire {__version__}", ["builtin:tiny"]]
 
 
+@pytest.mark.nightly
 def test_without_a_bundle_the_error_names_its_place(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", APP, str(tmp_path / "program"), str(SECONDS)],
@@ -50,6 +52,7 @@ def test_without_a_bundle_the_error_names_its_place(tmp_path: Path) -> None:
     assert "put the folder that `lmwire bundle` makes beside the app's program" in done.stderr
 
 
+@pytest.mark.slow
 def test_in_an_app_for_a_mac_it_may_be_among_the_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "Contents" / "Resources" / "lmwire" / "lmwire"
     program.parent.mkdir(parents=True)

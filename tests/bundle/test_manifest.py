@@ -30,6 +30,7 @@ def check(folder: Path) -> list[str]:
     return find_differences(folder, read_manifest(folder))
 
 
+@pytest.mark.nightly
 def test_a_bundles_manifest_has_versions_licences_and_files(bundle: Path) -> None:
     manifest = json.loads((bundle / "manifest.json").read_bytes())
     assert (manifest["lmwire"], manifest["protocol"]) == (__version__, 1)
@@ -43,6 +44,7 @@ def test_a_bundles_manifest_has_versions_licences_and_files(bundle: Path) -> Non
     assert [file["path"] for file in manifest["files"]] == sorted(file["path"] for file in manifest["files"])
 
 
+@pytest.mark.nightly
 def test_a_bundle_names_no_folder_of_the_machine_that_built_it(bundle: Path) -> None:
     """Not in its metadata, nor in compiled code, whose paths tracebacks show."""
     metadata = [file for file in bundle.rglob("*") if file.suffix == ".pyc" or ".dist-info" in str(file.parent)]
@@ -51,12 +53,14 @@ def test_a_bundle_names_no_folder_of_the_machine_that_built_it(bundle: Path) -> 
     assert [file for file in metadata if file.is_file() and needle in file.read_bytes()] == []
 
 
+@pytest.mark.nightly
 def test_a_bundle_is_intact(bundle: Path) -> None:
     done = lmwire("bundle", "--check", str(bundle))
     assert (done.returncode, done.stderr) == (0, "")
     assert "is intact" in done.stdout
 
 
+@pytest.mark.slow
 def test_each_difference_is_named(folder: Path) -> None:
     assert check(folder) == []
     (folder / "inner" / "ß").write_text("date")
@@ -100,6 +104,7 @@ def test_the_same_files_have_the_same_manifest(folder: Path) -> None:
     assert (folder / "manifest.json").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "problem"),
     [("", "is damaged"), ('{"lmwire": 1}', "is damaged: Expected `str`, got `int` - at `$.lmwire`"), (None, "No such")],

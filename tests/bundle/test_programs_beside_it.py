@@ -12,6 +12,8 @@ from support.bundles.built import linked_copy
 from support.process.worker_process import SECONDS
 from support.protocol.client_programs import go_program, node_app, rust_program
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module", params=["go", "rust", "node"])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:

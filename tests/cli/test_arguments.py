@@ -12,6 +12,8 @@ from lmwire.cli.arguments import make_parser, parse
 from lmwire.cli.arguments.commands import subcommands_of
 from support.process.lmwire_command import REPOSITORY, lmwire
 
+pytestmark = pytest.mark.slow
+
 USAGE = 64
 
 

@@ -81,6 +81,7 @@ FIGURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", FIGURES)
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     if benchmark == "vision":
@@ -95,15 +96,20 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
 
 
+@pytest.mark.slow
 def test_the_start_is_measured_with_the_built_in_model() -> None:
     result = lmwire("bench", "start", *FEW, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr
-    helped, answered = json.loads(result.stdout)["figures"]
+    helped, answered, processor, time, memory = json.loads(result.stdout)["figures"]
     assert helped["name"] == "lmwire --help, against import msgspec"
     assert answered["name"] == "lmwire chat -p hi, against mlx_lm.load of the same model"
-    assert helped["value"] > 0 < answered["value"]
+    assert processor["name"] == "processor time to the first token of builtin:tiny, against import mlx_lm"
+    assert time["name"] == "time to the first token of builtin:tiny, against import mlx_lm"
+    assert (memory["name"], memory["unit"]) == ("memory of a worker with builtin:tiny that waits", "MB")
+    assert all(figure["value"] > 0 for figure in (helped, answered, processor, time, memory))
 
 
+@pytest.mark.slow
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
     result = lmwire("bench", "draft", "--model", str(model), *FEW, "--tokens", "20", seconds=BENCH_S)
@@ -114,12 +120,14 @@ def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     assert wrong["detail"].endswith(", 0 of 20 tokens were proposed")
 
 
+@pytest.mark.slow
 def test_drafts_are_made_of_plain_transformers_only(tmp_path: Path) -> None:
     result = lmwire("bench", "draft", "--model", str(random_model.write_model(tmp_path, "mamba")))
     assert result.returncode == 64
     assert "does not have plain transformer layers" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     result = lmwire("bench", "pipe", "--model", str(tmp_path))
     assert result.returncode == 64

@@ -14,7 +14,7 @@ from lmwire.cli.arguments import parse
 from lmwire.cli.errors import run_and_report
 from lmwire.cli.option_sources import InvalidConfigFile, config_path, read_config_file
 from lmwire_http.cli.main import parse as parse_serve
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served_process
 from support.http.raw_http import asked
 from support.process.lmwire_command import lmwire
 from support.process.worker_process import WorkerProcess
@@ -96,6 +96,7 @@ def test_a_file_that_is_named_must_exist_and_the_usual_one_need_not(tmp_path: Pa
         read_config_file({"LMWIRE_CONFIG": str(tmp_path / "nosuch.toml")})
 
 
+@pytest.mark.slow
 def test_the_path_is_printed(tmp_path: Path) -> None:
     assert lmwire("config", "path", LMWIRE_CONFIG="", XDG_CONFIG_HOME=str(tmp_path)).stdout == (
         f"{tmp_path}/lmwire/config.toml\n"
@@ -156,14 +157,16 @@ def test_a_file_that_an_option_names_is_read_once(configure: Configure) -> None:
     os.close(reading)
 
 
+@pytest.mark.slow
 def test_a_server_takes_its_options_from_the_file(configure: Configure) -> None:
     configure(f'[serve]\nworker = "{MOCK}"\nmodel = ["mock", "other"]\nstrict = true\ndrain = "2m"\n')
-    with served() as server:
+    with served_process() as server:
         listed = json.loads(asked(server.url, "GET", "/v1/models").body)
         assert {model["id"] for model in listed["data"]} == {"mock", "other"}
     assert parse_serve([], dict(os.environ)).drain_s == 120
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_read_the_file(configure: Configure) -> None:
     configure("this is not TOML")
     with WorkerProcess("--mock") as worker:
@@ -271,6 +274,7 @@ def test_each_value_is_shown_with_its_source(
     assert serve["idle"]["value"] is None
 
 
+@pytest.mark.slow
 def test_all_commands_but_those_of_hosts_are_shown_as_a_file_that_could_be_used(
     configure: Configure, tmp_path: Path
 ) -> None:
@@ -286,6 +290,7 @@ def test_all_commands_but_those_of_hosts_are_shown_as_a_file_that_could_be_used(
     assert parse(["chat"]).stop == ['"']
 
 
+@pytest.mark.slow
 def test_an_api_key_is_not_shown(configure: Configure) -> None:
     file = configure('[serve]\napi-key = ["k-hush"]\n')
     printed = lmwire("config", "show", "serve", LMWIRE_CONFIG=str(file)).stdout
@@ -293,6 +298,7 @@ def test_an_api_key_is_not_shown(configure: Configure) -> None:
     assert "hush" not in printed
 
 
+@pytest.mark.slow
 def test_a_value_that_the_command_would_refuse_is_not_shown_as_if_it_held(configure: Configure) -> None:
     file = configure('[serve]\nport = "many"\n')
     result = lmwire("config", "show", "serve", LMWIRE_CONFIG=str(file))
@@ -300,6 +306,7 @@ def test_a_value_that_the_command_would_refuse_is_not_shown_as_if_it_held(config
     assert f"port in [serve] of {file}: argument --port: 'many' must be a whole number" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["worker", "nosuch"])
 def test_a_command_without_a_table_is_refused_with_those_that_have_one(command: str) -> None:
     result = lmwire("config", "show", command)

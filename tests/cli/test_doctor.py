@@ -15,6 +15,7 @@ from lmwire.cli.doctor.installation import Finding
 from support.http.ports import unused_port
 
 
+@pytest.mark.slow
 def test_it_finds_this_machine_able_and_says_so_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.run(arguments.parse(["doctor", "--offline", "--json"])) == 0
     found = {finding["topic"]: finding for finding in json.loads(capsys.readouterr().out)}
@@ -69,6 +70,7 @@ def test_a_device_that_cannot_be_used_is_a_failure(monkeypatch: pytest.MonkeyPat
     assert finding.fix and finding.fix.startswith("pip install 'lmwire[")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_too_large_for_the_machine_is_named() -> None:
     fits, too_large, *_ = machine.check_models(DeviceMemory(budget_bytes=1, free_bytes=1, device="CPU"))
     assert fits.text.endswith("fit into the free memory: none")
@@ -79,6 +81,7 @@ def test_a_full_disk_and_a_cache_that_cannot_be_written_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(machine, "_LOW_DISK_BYTES", shutil.disk_usage(tmp_path).total + 1)
     assert [finding.level for finding in machine.check_disk()] == ["warn"]
     monkeypatch.setattr(machine.os, "access", lambda *_: False)

@@ -12,6 +12,8 @@ import random_model
 from lmwire import local_models
 from support.process.lmwire_command import lmwire
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -81,6 +81,7 @@ def test_the_test_exists(check: str) -> None:
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", every_option())
 def test_help_lists_every_option(command: str) -> None:
     shown = lmwire(*command.removeprefix("lmwire").split(), "--help")
@@ -89,10 +90,12 @@ def test_help_lists_every_option(command: str) -> None:
     assert [option for option in every_option()[command] if option not in help] == []
 
 
+@pytest.mark.slow
 def test_a_worker_shows_its_version() -> None:
     assert lmwire("worker", "--version").stdout == f"lmwire {lmwire_protocol.__version__}\n"
 
 
+@pytest.mark.slow
 def test_a_worker_keeps_files_up_to_its_disk_budget(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path / "model")
     for folder, budget, expected in (("much", "1000000000", True), ("nothing", "1", False)):
@@ -103,6 +106,7 @@ def test_a_worker_keeps_files_up_to_its_disk_budget(tmp_path: Path) -> None:
         assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == expected
 
 
+@pytest.mark.slow
 def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
     model = random_vision.write_vision_model(tmp_path / "model", "qwen3_vl")
     image = {"type": "image", "media": {"url": "http://127.0.0.1:9/cat.png"}}
@@ -113,6 +117,7 @@ def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
             assert problem in worker.call(ask)["error"]
 
 
+@pytest.mark.slow
 def test_every_option_of_a_load_reaches_it() -> None:
     given = ("--adapter", "poet", "--draft", "small", "--context-len", "64", "--kv-bits", "8", "--force")
     given = (*given, "--generation-config", "model")
@@ -123,6 +128,7 @@ def test_every_option_of_a_load_reaches_it() -> None:
     assert load == {"id": load["id"], "cmd": "load", "path": "model", **wanted}
 
 
+@pytest.mark.slow
 def test_chat_shows_the_number_of_drafted_tokens() -> None:
     with Terminal("chat", "builtin:tiny", "--draft", "builtin:tiny", "--max-tokens", "20") as terminal:
         terminal.read_until(">")
@@ -153,6 +159,7 @@ def test_a_benchmark_uses_its_tokens_and_rounds(
     assert asked == [(model, 7, 3), (model, tokens, 5)]
 
 
+@pytest.mark.slow
 def test_the_kit_loads_the_model_that_is_named() -> None:
     kit, program = ("conformance", "worker", "--only", "l-2-barriers"), ("--", LMWIRE, "mock")
     assert lmwire(*kit, "--model", "mock:step_ms=1", *program).returncode == 0
@@ -161,6 +168,7 @@ def test_the_kit_loads_the_model_that_is_named() -> None:
     assert "nonesuch" in failed.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "default_s"), [("worker", 60), ("host", 10)])
 def test_a_kit_waits_for_its_timeout(side: str, default_s: float, tmp_path: Path) -> None:
     only = {"worker": "f-13-separators", "host": "startup.sends-hello-first"}[side]

@@ -79,6 +79,7 @@ def show_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     conformance._finish(Namespace(side="host", junit=None, json=None), [case])  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "show", [show_processes, show_findings, show_an_error, show_models, show_a_broken_model, show_a_note, show_cases]
 )

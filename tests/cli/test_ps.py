@@ -11,7 +11,7 @@ import pytest
 import lmwire
 from lmwire.cli import arguments, ps, running
 from lmwire.cli.running import ask_requests, find_running, kind_of, model_name
-from support.http.http_server import Server, served
+from support.http.http_server import ServerProcess, served_process
 from support.process.worker_process import SECONDS
 
 KEY = "a-secret-of-32-characters-or-more"
@@ -31,10 +31,10 @@ def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg")))
-        with served("builtin:tiny", "--api-key", KEY) as server:
+        with served_process("builtin:tiny", "--api-key", KEY) as server:
             request = Request(f"{server.url}/v1/models/load", b'{"model": "builtin:tiny"}')
             request.add_header("authorization", f"Bearer {KEY}")
             request.add_header("content-type", "application/json")
@@ -42,7 +42,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                 yield server
 
 
-def test_a_server_is_listed_with_its_address_and_the_models_of_its_workers(server: Server) -> None:
+@pytest.mark.slow
+def test_a_server_is_listed_with_its_address_and_the_models_of_its_workers(server: ServerProcess) -> None:
     found = find_running(KEY)
     (itself,) = [process for process in found if process.pid == server.process.pid]
     assert (itself.kind, itself.url, itself.models) == ("server", server.url, ["builtin:tiny"])
@@ -53,13 +54,15 @@ def test_a_server_is_listed_with_its_address_and_the_models_of_its_workers(serve
     assert worker.started_at >= itself.started_at
 
 
-def test_a_server_with_a_key_is_asked_with_it(server: Server) -> None:
+@pytest.mark.slow
+def test_a_server_with_a_key_is_asked_with_it(server: ServerProcess) -> None:
     assert ask_requests(server.url, KEY).running == 0
     for wrong in (None, "another"):
         assert ask_requests(server.url, wrong).problem == "needs --api-key"
 
 
-def test_a_program_gets_the_same_as_json(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_a_program_gets_the_same_as_json(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
     assert ps.run(arguments.parse(["ps", "--json", "--api-key", KEY])) == 0
     listed = {process["pid"]: process for process in json.loads(capsys.readouterr().out)}
     assert listed[server.process.pid]["models"] == ["builtin:tiny"]
@@ -71,6 +74,7 @@ def test_a_program_gets_the_same_as_json(server: Server, capsys: pytest.CaptureF
     assert "0 running, 0 queued" in row
 
 
+@pytest.mark.slow
 def test_a_worker_without_a_model_is_listed_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with lmwire.Worker() as worker:
@@ -78,6 +82,7 @@ def test_a_worker_without_a_model_is_listed_until_it_ends(tmp_path: Path, monkey
     assert worker.pid not in {process.pid for process in find_running()}
 
 
+@pytest.mark.slow
 def test_a_model_is_listed_until_it_is_unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with lmwire.Worker() as worker:

@@ -43,6 +43,7 @@ def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     template = module_hub.url + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", module_hub.url)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -171,6 +172,7 @@ def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
     assert hub.requests == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:
     hub.stall = "model-2.safetensors"
     settings = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lmwire import __version__
 from lmwire.cli.arguments.commands import subcommands_of
 from lmwire.cli.command_tree import complete_parser
 from lmwire_worker.models.aliases import ALIASES
-from support.http.http_server import served
+from support.http.http_server import served_process
 from support.markdown import blocks
 from support.process.lmwire_command import REPOSITORY, lmwire
 from support.process.worker_process import SECONDS
@@ -51,6 +53,7 @@ def test_every_option_of_the_troubleshooting_exists() -> None:
     assert named and named <= known
 
 
+@pytest.mark.slow
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
     shown: list[str] = []
     for page in PAGES:
@@ -61,34 +64,40 @@ def test_the_python_examples_are_the_files_that_are_tested() -> None:
     assert sorted(set(shown)) == sorted(f"examples/{file.name}" for file in (REPOSITORY / "examples").glob("*.py"))
 
 
+@pytest.mark.slow
 def test_the_chat_example_answers() -> None:
     assert re.fullmatch(
         r"\S.*\n\((stop|length), \d+ tokens\)\n", run("python_chat.py", "Who are you?"), flags=re.DOTALL
     )
 
 
+@pytest.mark.slow
 def test_the_tools_example_calls_and_tells_what_came_of_it() -> None:
     call, answer = run("python_tools.py", "What is the weather in Paris?").splitlines()
     assert call == "get_weather({'city': 'Paris'})"
     assert "21 degrees" in answer
 
 
+@pytest.mark.slow
 def test_the_json_example_prints_a_value_of_its_type() -> None:
     shown = run("python_json.py", "Ada is 36 years old. Give me JSON with name and age.")
     assert re.fullmatch(r"Person\(name='.{0,40}', age=\d{1,3}\)\n", shown)
 
 
+@pytest.mark.slow
 def test_the_errors_example_treats_each_case() -> None:
     assert run("python_errors.py", "Hi").strip()
     assert "is too long" in run("python_errors.py", " ".join(map(str, range(3000))))
 
 
+@pytest.mark.slow
 def test_the_asyncio_example_cancels_one_of_two_requests() -> None:
     begun, cancelled, whole = run("python_async.py", "Who are you?").partition(" (cancelled)\n")
     assert begun and cancelled  # on a slow machine the cancelled answer is the longer one
     assert "tiny model" in whole
 
 
+@pytest.mark.slow
 def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
     images = [str(tmp_path / f"{number}.png") for number in range(1, 6)]
     for image in images:
@@ -98,11 +107,13 @@ def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
     assert answered and answered[1].strip() and answered[2].strip()
 
 
+@pytest.mark.slow
 def test_the_http_example_prints_what_a_server_answers() -> None:
-    with served("builtin:tiny") as server:
+    with served_process("builtin:tiny") as server:
         assert run("python_http.py", "Who are you?", OPENAI_BASE_URL=f"{server.url}/v1").strip()
 
 
+@pytest.mark.slow
 def test_the_shell_example_answers_as_shown() -> None:
     (example,) = [block for block in blocks("sh", README) if block.startswith("printf")]
     command = ["sh", "-c", example]
@@ -122,11 +133,13 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 220
 
 
+@pytest.mark.slow
 def test_every_page_is_reached_from_the_readme() -> None:
     for page in PAGES[1:]:
         assert f"](docs/{page.name})" in README
 
 
+@pytest.mark.slow
 def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     texts = [without_foreign_names(page.read_text(encoding="utf-8")) for page in PAGES]
     typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]

@@ -107,6 +107,7 @@ def test_without_a_terminal_it_removes_only_what_yes_confirms(
     assert rm("owner/name", "--yes")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "stays"), [("\r", True), ("y\r", False)])
 def test_on_a_terminal_it_asks(tmp_path: Path, answer: str, stays: bool) -> None:
     folder = add(tmp_path / "hub", "owner/name")
@@ -117,6 +118,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path, answer: str, stays: bool) -> None
     assert folder.exists() == stays
 
 
+@pytest.mark.slow
 def test_a_model_that_a_worker_has_loaded_stays_until_the_worker_ends(
     cache: Path, tmp_path: Path, rm: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

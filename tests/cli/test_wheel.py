@@ -1,4 +1,8 @@
-"""The source archive, and the wheel that is built from it alone, in a fresh environment."""
+"""The source archive, and the wheel that is built from it alone, in a fresh environment.
+
+For each commit only the archive's content is checked, which a new file changes. The wheel and its environment are built
+at night.
+"""
 
 import gzip
 import shutil
@@ -81,6 +85,7 @@ def run(command: list[str], env: dict[str, str] | None = None) -> subprocess.Com
     )
 
 
+@pytest.mark.slow
 def test_the_source_archive_holds_what_a_wheel_is_made_of_and_nothing_stray(source: Path) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
@@ -95,6 +100,7 @@ def test_the_source_archive_holds_what_a_wheel_is_made_of_and_nothing_stray(sour
     assert model.parent == Path("worker/lmwire_worker/builtin/tiny")
 
 
+@pytest.mark.nightly
 def test_the_source_archive_makes_the_same_wheel_as_the_checkout(wheel: Path, tmp_path: Path) -> None:
     ours, other = (contents(each) for each in (wheel, build_wheel(REPOSITORY, tmp_path)))
     assert ours.keys() == other.keys()
@@ -107,6 +113,7 @@ def contents(wheel: Path) -> dict[str, tuple[int, int, int]]:
         return {each.filename: (each.file_size, each.CRC, each.external_attr) for each in opened.infolist()}
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac gets MLX with lmwire itself")
 def test_without_an_extra_the_commands_name_what_to_add(environment: Path) -> None:
     for arguments in (["chat", "-p", "hi"], ["pull", "owner/name"], ["models"]):
@@ -117,6 +124,7 @@ def test_without_an_extra_the_commands_name_what_to_add(environment: Path) -> No
     assert "starlette is not installed; install it with `pip install 'lmwire[http]'`" in serve.stderr
 
 
+@pytest.mark.nightly
 def test_with_mlx_the_first_chat_answers(environment: Path) -> None:
     # A path file adds the libraries of the tests' environment after the wheel, which therefore wins.
     (site_packages(environment) / "libraries.pth").write_text(sysconfig.get_path("purelib"))
@@ -125,6 +133,7 @@ def test_with_mlx_the_first_chat_answers(environment: Path) -> None:
     assert "tiny model" in result.stdout
 
 
+@pytest.mark.nightly
 def test_uvx_runs_the_wheel_and_the_first_chat_answers(wheel: Path) -> None:
     command, env = uvx(wheel, "" if sys.platform == "darwin" else "[cpu]")
     try:

@@ -11,10 +11,12 @@ import pytest
 
 import random_model
 from lmwire.child_process import child_environment
-from support.http.http_server import served
+from support.http.http_server import served_process
 from support.http.raw_http import asked, chat_body
 from support.process.lmwire_command import LMWIRE
 from support.process.worker_process import SECONDS, WorkerProcess
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 DRIVER = ROOT / "clients" / "python" / "conformance_driver.py"
@@ -92,7 +94,7 @@ def test_models_are_listed(repository: Repository) -> None:
 
 
 def test_a_server_answers(repository: Repository) -> None:
-    with served("builtin:tiny", directory=repository.folder) as server:
+    with served_process("builtin:tiny", directory=repository.folder) as server:
         body = chat_body("Who are you?", model="builtin:tiny", max_tokens=5)
         assert asked(server.url, "POST", "/v1/chat/completions", body).status == 200
 
@@ -153,10 +155,10 @@ def test_a_server_does_not_take_a_models_name_for_a_folder(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     random_model.write_model(tmp_path / name)
-    with served(name, directory=tmp_path) as server:
+    with served_process(name, directory=tmp_path) as server:
         assert server.process.wait(SECONDS) == os.EX_UNAVAILABLE
         assert f"write ./{name}" in server.wait_for_line("cannot start")
-    with served(f"./{name}", directory=tmp_path) as server:
+    with served_process(f"./{name}", directory=tmp_path) as server:
         ask = chat_body("Who are you?", model=f"./{name}", max_tokens=3)
         assert asked(server.url, "POST", "/v1/chat/completions", ask).status == 200
 

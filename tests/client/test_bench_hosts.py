@@ -13,6 +13,8 @@ from lmwire.cli.bench.programs import host_programs
 from lmwire.cli.bench.programs.host_programs import PYTHON, HostProgram
 from lmwire.cli.errors import CliError
 
+pytestmark = pytest.mark.slow
+
 
 def client(command: Sequence[str], *builds: Sequence[str], folder: str = "clients") -> HostProgram:
     return HostProgram("Some language", folder, builds, command, target=1.0)

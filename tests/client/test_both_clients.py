@@ -255,6 +255,7 @@ def test_both_clients_have_the_same_methods() -> None:
     assert public_methods(AsyncStream.__mro__[1]) == public_methods(Stream.__mro__[1])
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_neither_asyncio_nor_the_worker() -> None:
     code = "import lmwire, sys; print(*{'asyncio', 'subprocess', 'lmwire_worker', 'mlx'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=SECONDS, check=True)

@@ -35,6 +35,7 @@ def in_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_busy_loop_makes_the_worker_wait_and_loses_nothing() -> None:
     async with AsyncWorker(MOCK) as worker:
@@ -49,6 +50,7 @@ async def test_a_busy_loop_makes_the_worker_wait_and_loses_nothing() -> None:
         assert await stream.text() == "one two three " * (WORDS // 3)
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_output_before_a_death_is_read_even_if_the_loop_was_busy() -> None:
     async with AsyncWorker(fake("ExitsMidStream")) as worker:

@@ -73,6 +73,7 @@ def test_a_token_is_delivered_even_if_nothing_follows() -> None:
             assert box.events() == ["TokenDelta"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_time_passes")
 def test_a_token_is_delivered_even_if_the_worker_died() -> None:
     with connected(*fake("PlaysItsPrompt"), spawn=spawn_process) as connection:
@@ -84,6 +85,7 @@ def test_a_token_is_delivered_even_if_the_worker_died() -> None:
         assert isinstance(box.get(timeout=SECONDS), WorkerExited)
 
 
+@pytest.mark.slow
 def test_buffered_output_is_delivered_when_due() -> None:
     came: list[bytes] = []
     asked, ended = threading.Event(), threading.Event()

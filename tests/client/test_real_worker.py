@@ -99,12 +99,14 @@ async def test_an_endless_stream_is_cancelled_by_exiting_it(make_worker: MakeWor
         assert (await worker.stats()).requests.cancelled == 1
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_host_pid_that_is_above_the_worker_is_accepted(make_worker: MakeWorker) -> None:
     async with make_worker(mock(), watch_host=True, **PROCESS) as worker:
         assert (await worker.ping()).queued == 0
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_terminated_worker_ends_its_streams_and_is_lost(make_worker: MakeWorker) -> None:
     async with make_worker(mock(), **PROCESS) as worker:
@@ -119,6 +121,7 @@ async def test_a_terminated_worker_ends_its_streams_and_is_lost(make_worker: Mak
                 await worker.ping()
 
 
+@pytest.mark.slow
 def test_interleaved_answers_of_a_model_are_those_it_gives_alone(tiny_model: str) -> None:
     async def run() -> None:
         async with AsyncWorker() as worker:
@@ -132,6 +135,7 @@ def test_interleaved_answers_of_a_model_are_those_it_gives_alone(tiny_model: str
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
+@pytest.mark.slow
 def test_all_of_generation_at_once_on_the_built_in_model(tiny: Worker) -> None:
     asked: list[MessageDict] = [{"role": "user", "content": "What is the weather in Paris?"}]
     thinking = tiny.chat([SUM], reasoning="on")
@@ -167,6 +171,7 @@ def test_all_of_generation_at_once_on_the_built_in_model(tiny: Worker) -> None:
     assert tiny.count_tokens([SUM], reasoning="off") == direct.result.usage.prompt_tokens
 
 
+@pytest.mark.slow
 def test_the_examples_in_docstrings_do_what_they_show(tiny: Worker) -> None:
     names = ["worker", "responses.stream", "responses.answer", "output_types", "errors"]
     modules = [import_module(f"lmwire.{name}") for name in names]
@@ -175,6 +180,7 @@ def test_the_examples_in_docstrings_do_what_they_show(tiny: Worker) -> None:
     assert all(result.attempted for result in results)
 
 
+@pytest.mark.slow
 def test_the_example_answers(tiny_model: str) -> None:
     run = subprocess.run(
         [sys.executable, str(EXAMPLE), tiny_model, "Who are you?"],

@@ -48,6 +48,7 @@ async def test_a_banner_and_a_reply_byte_by_byte_are_awaited(make_worker: MakeWo
         assert worker.hello.worker == "slow"
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_command_that_does_not_exist_cannot_start(make_worker: MakeWorker) -> None:
     with pytest.raises(StartFailed, match="cannot run '/nonexistent'"):
@@ -79,6 +80,7 @@ async def test_a_refused_protocol_is_reported(make_worker: MakeWorker) -> None:
     assert failure.value.__cause__.event.protocols == [7]
 
 
+@pytest.mark.slow
 @on_both_clients
 async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeWorker) -> None:
     async with make_worker(fake("ExitsMidStream"), **PROCESS) as worker:
@@ -94,6 +96,7 @@ async def test_an_exit_mid_stream_fails_everything_that_waits(make_worker: MakeW
         )
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_killed_worker_is_reported_with_the_signal(make_worker: MakeWorker) -> None:
     async with make_worker(fake("KilledMidStream"), **PROCESS) as worker:
@@ -114,6 +117,7 @@ async def test_garbage_after_hello_ends_the_worker(make_worker: MakeWorker) -> N
         assert deltas == ["good"]
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_bounded(make_worker: MakeWorker) -> None:
     lines: list[str] = []
@@ -135,6 +139,7 @@ def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unre
         worker.generate("x").text()
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -144,6 +149,7 @@ async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) 
                 await worker.generate("x").text()
 
 
+@pytest.mark.slow
 @on_one_client
 async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: MakeWorker) -> None:
     async with make_worker(
@@ -154,6 +160,7 @@ async def test_writing_never_waits_for_a_worker_that_does_not_read(make_worker: 
     assert worker.lost.signal is signal.SIGTERM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "returncode"),
     [("Good", 0), ("IgnoresQuit", 0), ("IgnoresEndOfInput", -signal.SIGTERM), ("IgnoresSigterm", -signal.SIGKILL)],
@@ -169,6 +176,7 @@ def test_each_step_of_the_shutdown_ends_a_worker_that_ignores_the_one_before(nam
     worker.close()
 
 
+@pytest.mark.slow
 def test_a_child_of_the_worker_dies_with_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     worker = Worker(fake("LeavesAChild", str(tmp_path / "fifo"))).start()
@@ -178,6 +186,7 @@ def test_a_child_of_the_worker_dies_with_it(tmp_path: Path) -> None:
         assert held.read() == b""
 
 
+@pytest.mark.slow
 def test_a_daemon_that_holds_the_pipes_open_delays_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with Worker(fake("LeavesADaemon", str(tmp_path / "fifo")), shutdown_timeouts=UNHURRIED) as worker:

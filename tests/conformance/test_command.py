@@ -10,6 +10,8 @@ import pytest
 from support.process.lmwire_command import lmwire
 from support.protocol.mutant_worker import command
 
+pytestmark = pytest.mark.slow
+
 MOCK = ("--", sys.executable, "-P", "-m", "lmwire_worker", "--mock")
 BROKEN = ("--", *command("escapes_no_separators"))
 SEPARATORS = ("--only", "f-13-separators")

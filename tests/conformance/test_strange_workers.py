@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import support
 from lmwire_conformance import report
 from lmwire_conformance.violation import Violation
 from lmwire_conformance.worker.matching import matches
+from lmwire_conformance.worker.process import WorkerProcess
 from lmwire_conformance.worker.replay import replay
 from lmwire_conformance.worker.runner import listed_features
 from lmwire_conformance.worker.session import CheckedSession
@@ -67,6 +69,7 @@ def _ids(transcript: Transcript) -> list[str]:
     return [str(command["id"]) for command in commands_of(transcript) if "id" in command]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_strange_worker_fails_by_a_rule(name: str) -> None:
     for seed in range(3):
@@ -78,14 +81,53 @@ def test_a_strange_worker_fails_by_a_rule(name: str) -> None:
         assert report.format_result(case).replace("\n", "").isprintable()
 
 
+@pytest.mark.slow
 def test_invalid_features_do_not_crash_the_kit() -> None:
     answer = {"event": "error", "id": "features", "error": "x", "code": "bad_model", "retryable": False, "features": 7}
     worker = f"import sys; sys.stdin.readline(); print({json.dumps(json.dumps(answer))})"
     assert listed_features([sys.executable, "-c", worker], SECONDS) == frozenset()
 
 
+@pytest.mark.slow
 def test_a_line_without_an_end_is_reported_while_it_grows() -> None:
     endless = "import sys\nwhile True: sys.stdout.write('x' * 10000)"
     case = replay(TRANSCRIPTS["hello"], [sys.executable, "-c", f"input()\n{endless}"], "mock", 30.0)
     assert case.outcome == "fail"
     assert "F-12" in case.rules
+
+
+HALF_A_LINE = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'{"event":"tok'), os._exit(0)))
+sys.stdin.readline()
+print('{"event":"done","id":"p","state":"idle","active":0,"queued":0}', flush=True)
+%s
+os.write(1, b'{"event":"tok')
+"""
+PING = b'{"id":"p","cmd":"ping"}\n'
+
+
+def answered(at_the_end: str) -> WorkerProcess:
+    """Start a worker that writes half a line at its end, and wait for its answer to a ping."""
+    worker = WorkerProcess([sys.executable, "-c", HALF_A_LINE % at_the_end], 30.0)
+    worker.write(PING)
+    worker.wait(lambda: worker.session.terminals["p"] or None, (), "the answer to a ping")
+    return worker
+
+
+@pytest.mark.slow
+def test_a_signal_may_cut_the_last_line() -> None:
+    worker = answered("signal.pause()")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait_exit(None) == 0
+    worker.kill()
+
+
+@pytest.mark.slow
+def test_nothing_else_may_cut_the_last_line() -> None:
+    worker = answered("sys.stdin.readline()")
+    worker.close_stdin()
+    with pytest.raises(Violation) as raised:
+        worker.wait_exit(None)
+    assert raised.value.rules == ("F-11",)
+    worker.kill()

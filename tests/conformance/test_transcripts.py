@@ -33,6 +33,7 @@ def test_what_a_transcript_needs_is_a_feature_of_the_protocol(item: Transcript) 
     assert item.needs <= set(FEATURES)
 
 
+@pytest.mark.slow
 def test_every_step_and_matcher_is_described_and_played() -> None:
     for kind, options in transcript.STEPS.items():
         assert f'{{"{kind}": ' in README

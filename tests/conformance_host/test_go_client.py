@@ -8,13 +8,17 @@ import pytest
 
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import CaseResult
+from support.nightly import asked_for, nightly_but
 from support.process.lmwire_command import REPOSITORY
 from support.process.programs import program
 
-GROUPS = list(dict.fromkeys(case.group for case in CASES))
 SECONDS = 120.0
 """Maximum time of a wait. A case that passes waits for events, so it takes no longer on a busy machine."""
 
+SAMPLE = [case.name for case in CASES if case.group == "events"]
+"""Cases for each commit. `make go` has the client's own tests, and the kit's other cases test what they have tested."""
+
+pytestmark = pytest.mark.slow
 Played = dict[str, Future[dict[str, CaseResult]]]
 
 
@@ -28,15 +32,16 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def played(driver: Path, pool: ThreadPoolExecutor) -> Played:
-    return {group: pool.submit(play, driver, group) for group in GROUPS}
+def played(driver: Path, pool: ThreadPoolExecutor, request: pytest.FixtureRequest) -> Played:
+    groups = dict.fromkeys(name.partition(".")[0] for (name,) in asked_for(request, "name"))
+    return {group: pool.submit(play, driver, group) for group in groups}
 
 
 def play(driver: Path, group: str) -> dict[str, CaseResult]:
     return {result.name: result for result in check_host([str(driver)], only=[group], seconds=SECONDS)}
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES])
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, [case.name for case in CASES]))
 def test_the_client_passes(played: Played, name: str) -> None:
     case = played[name.partition(".")[0]].result()[name]
     assert case.outcome == "pass", f"expected: {case.expected}\nseen: {case.seen}"

@@ -31,6 +31,7 @@ def check(code: str) -> CaseResult:
     return tried
 
 
+@pytest.mark.slow
 def test_a_driver_that_exits_too_early_is_reported_with_its_stderr() -> None:
     case = check("import sys; sys.exit('no such library')")
     assert case.outcome == "fail"
@@ -38,11 +39,13 @@ def test_a_driver_that_exits_too_early_is_reported_with_its_stderr() -> None:
     assert "no such library" in case.seen
 
 
+@pytest.mark.slow
 def test_a_driver_that_starts_no_worker_is_reported() -> None:
     case = check("""input(); print('{"saw": "started"}', flush=True); input()""")
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -77,6 +80,7 @@ sys.exit(driver.wait())
 """
 
 
+@pytest.mark.slow
 def test_a_host_that_gives_up_before_its_worker_has_started_is_asked_for_a_longer_time() -> None:
     name = "startup.gives-up-a-worker-that-never-answers-hello"
     (case,) = check_host([sys.executable, "-c", IMPATIENT], only=[name], seconds=SECONDS)
@@ -96,6 +100,7 @@ def waits_the_first_time(monkeypatch: pytest.MonkeyPatch, method: str, wait: Cal
     monkeypatch.setattr(PlayedWorker, method, slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method"),
     [
@@ -112,6 +117,7 @@ def test_a_host_that_goes_on_with_its_shutdown_before_the_kit_has_seen_a_step_is
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
+@pytest.mark.slow
 def test_a_host_that_gives_up_a_request_before_its_text_has_come_is_asked_for_a_longer_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,6 +127,7 @@ def test_a_host_that_gives_up_a_request_before_its_text_has_come_is_asked_for_a_
     assert case.outcome == "pass", (case.expected, case.seen)
 
 
+@pytest.mark.slow
 def test_a_host_that_never_starts_a_worker_is_reported() -> None:
     name = "startup.gives-up-a-worker-that-never-answers-hello"
     never = """input(); print('{"saw": "start_failed"}', flush=True); input()"""
@@ -128,6 +135,7 @@ def test_a_host_that_never_starts_a_worker_is_reported() -> None:
     assert (case.outcome, case.expected) == ("fail", "the host spawns $LMWIRE_WORKER_COMMAND")
 
 
+@pytest.mark.slow
 def test_a_failure_shows_the_lines_before_it() -> None:
     (case,) = check_host(command("writes_the_id_last"), only=["commands.writes-the-id-first"], seconds=SECONDS)
     assert case.seen.startswith('{"cmd": "generate", "prompt": "the prompt of a", "id": "2"}\n')
@@ -151,6 +159,7 @@ def test_cases_are_chosen_by_rule_group_and_name(only: str, some: str) -> None:
     assert some in [case.name for case in CASES if only in case.selectors]
 
 
+@pytest.mark.slow
 def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
     driver = [sys.executable, str(DRIVER), "--asyncio"]
     passed = lmwire(*HOST, "--only", HELLO, "--json", str(tmp_path / "report"), "--", *driver)
@@ -163,6 +172,7 @@ def test_the_command_reports_and_exits_with_0_or_1(tmp_path: Path) -> None:
     assert "expected: a line whose first member is `id`" in failed.stdout
 
 
+@pytest.mark.slow
 def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "known").write_text("commands.writes-the-id-first: the library sorts members\n")
     excused = (*HOST, "--only", "F-9", "--baseline", str(tmp_path / "known"), "--")
@@ -172,12 +182,14 @@ def test_a_baseline_excuses_a_failure_and_nothing_else(tmp_path: Path) -> None:
     assert "remove this entry" in stale.stdout
 
 
+@pytest.mark.slow
 def test_a_case_that_does_not_exist_is_wrong_usage() -> None:
     result = lmwire("conformance", "host", "--only", "H-99", "--", "true")
     assert result.returncode == 64
     assert "no case is named 'H-99'" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_driver_that_cannot_be_started_is_wrong_usage() -> None:
     result = lmwire("conformance", "host", "--", "/nonexistent")
     assert result.returncode == 64

@@ -7,19 +7,24 @@ import pytest
 
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import CaseResult
+from support.nightly import asked_for, nightly_but
 from support.protocol.mutant_host import DRIVER
 
 DRIVERS = {"threads": [], "asyncio": ["--asyncio"]}
-GROUPS = list(dict.fromkeys(case.group for case in CASES))
+NAMES = [case.name for case in CASES]
+OF_A_TRANSPORT = [case.name for case in CASES if case.group in ("startup", "cancellation", "shutdown")]
+"""Cases for each commit with asyncio: those about its own code. The others test what both clients share."""
 SECONDS = 120.0
 """Maximum time of a wait. A case that passes waits for events, so it takes no longer on a busy machine."""
 
+pytestmark = pytest.mark.slow
 Played = dict[tuple[str, str], Future[dict[str, CaseResult]]]
 
 
 @pytest.fixture(scope="module")
-def played(pool: ThreadPoolExecutor) -> Played:
-    return {(driver, group): pool.submit(play, driver, group) for driver in DRIVERS for group in GROUPS}
+def played(pool: ThreadPoolExecutor, request: pytest.FixtureRequest) -> Played:
+    groups = dict.fromkeys((driver, name.partition(".")[0]) for driver, name in asked_for(request, "driver", "name"))
+    return {(driver, group): pool.submit(play, driver, group) for driver, group in groups}
 
 
 def play(driver: str, group: str) -> dict[str, CaseResult]:
@@ -27,8 +32,18 @@ def play(driver: str, group: str) -> dict[str, CaseResult]:
     return {result.name: result for result in results}
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES])
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("driver", ["threads"])
 def test_the_client_passes(played: Played, driver: str, name: str) -> None:
+    check(played, driver, name)
+
+
+@pytest.mark.parametrize("name", nightly_but(OF_A_TRANSPORT, NAMES))
+@pytest.mark.parametrize("driver", ["asyncio"])
+def test_the_client_for_asyncio_passes(played: Played, driver: str, name: str) -> None:
+    check(played, driver, name)
+
+
+def check(played: Played, driver: str, name: str) -> None:
     case = played[driver, name.partition(".")[0]].result()[name]
     assert case.outcome == "pass", f"expected: {case.expected}\nseen: {case.seen}"

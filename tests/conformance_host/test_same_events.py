@@ -14,6 +14,8 @@ from support.protocol.client_events import expected_events, seen_events
 from support.protocol.client_programs import PROGRAMS
 from support.protocol.client_transcripts import TRANSCRIPTS
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"asyncio": ["--events", "--asyncio"], "go": ["-events"]}
 STREAMS = 32
 

@@ -12,6 +12,8 @@ from lmwire_conformance.report import CaseResult
 from support.process.worker_process import SECONDS
 from support.protocol.mutant_host import DRIVER, command
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     "commands.writes-the-id-first",
     "commands.uses-no-id-that-is-in-flight",

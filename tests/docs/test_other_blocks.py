@@ -65,6 +65,7 @@ def test_data_is_valid(block: Block) -> None:
     assert PARSERS[block.language](block.text)
 
 
+@pytest.mark.slow
 def test_the_config_file_sets_options_that_there_are(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(first_block("toml", REPOSITORY / "docs" / "configuration.md"))
@@ -90,6 +91,7 @@ def test_the_options_of_the_ai_sdk_are_those_that_a_test_passes() -> None:
     assert shown and set(shown) <= set(passed)
 
 
+@pytest.mark.slow
 def test_the_commands_for_neovim_open_a_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lmwire").symlink_to(REPOSITORY)
     (tmp_path / "start.vim").write_text(first_block("vim", NEOVIM_README))

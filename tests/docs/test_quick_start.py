@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.http.http_server import served
+from support.http.http_server import served_process
 from support.markdown import blocks, first_block
 from support.process.lmwire_command import REPOSITORY, lmwire
 from support.process.worker_process import SECONDS
@@ -20,15 +20,17 @@ def test_each_program_is_that_of_the_clients_own_page(language: str, shown_as: s
     assert first_block(language, PAGE) == first_block(shown_as, REPOSITORY / "clients" / client / "README.md")
 
 
+@pytest.mark.slow
 def test_the_command_answers() -> None:
     command = first_block("sh", PAGE).split(maxsplit=1)[1]
     assert command == 'chat builtin:tiny -p "Who are you?"\n'
     assert lmwire("chat", "builtin:tiny", "-p", "Who are you?").stdout.strip()
 
 
+@pytest.mark.slow
 def test_curl_receives_a_stream() -> None:
     (command,) = [block for block in blocks("sh", PAGE.read_text(encoding="utf-8")) if block.startswith("curl")]
-    with served("builtin:tiny") as server:
+    with served_process("builtin:tiny") as server:
         asked = command.replace("http://127.0.0.1:8080", server.url).replace("curl -N", "curl -sSN")
         answer = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     chunks = [line.removeprefix("data: ") for line in answer.splitlines() if line.startswith("data: ")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.http.http_server import Server, served
+from support.http.http_server import Server, served_process
 from support.markdown import PAGES, Block, fenced_blocks
 from support.models.fake_hub import Hub, running
 from support.process.lmwire_command import LMWIRE, REPOSITORY
@@ -88,7 +88,7 @@ class Place:
         """Return the server with these options of `lmwire serve`, on a port of its own."""
         options = re.sub(r"--port \d+", "", options)
         if options not in self._servers:
-            server = served(*shlex.split(options), directory=self.folder)
+            server = served_process(*shlex.split(options), directory=self.folder)
             self._servers[options] = self._stack.enter_context(server)
         return self._servers[options]
 
@@ -132,6 +132,7 @@ def is_listed(command: str) -> bool:
     return command.startswith(STARTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
     [block for block in BLOCKS if not all(is_listed(command.text) for command in commands_of(block))],
@@ -162,6 +163,7 @@ def test_the_block_runs(block: Block, place: Place) -> None:
         assert done.stdout == shown
 
 
+@pytest.mark.slow
 def test_each_listed_command_is_in_a_page() -> None:
     commands = [command.text for block in BLOCKS for command in commands_of(block)]
     assert [start for start in STARTS if not any(command.startswith(start) for command in commands)] == []

@@ -25,6 +25,8 @@ from support.models.random_embeddings import write_embedding_model
 from support.process.worker_process import WorkerProcess
 from support.runners.embedding_runners import embed, gather, open_runner
 
+pytestmark = pytest.mark.slow
+
 Part = str | TextPart | ImagePart
 
 ONE, OTHER, TALL, WIDE = image(1), image(2), image(3, 64, 128), image(4, 200, 40)

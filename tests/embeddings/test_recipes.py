@@ -16,6 +16,8 @@ from random_model import write_model
 from support.models.random_embeddings import write_embedding_model
 from support.runners.embedding_runners import open_runner
 
+pytestmark = pytest.mark.slow
+
 
 def engine() -> MlxModelLoader:
     engine = MlxModelLoader()

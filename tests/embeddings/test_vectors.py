@@ -19,6 +19,8 @@ from support.models.random_embeddings import FAMILIES, write_embedding_model
 from support.process.worker_process import SECONDS
 from support.runners.embedding_runners import embed, open_runner
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["the sea", "the sea is wide and deep", "a", "café 数学 🙂", "the hill " * 20]
 
 

@@ -18,8 +18,7 @@ from lmwire_protocol import Generate, Line, RequestError
 from lmwire_worker.generation.admission import Admission
 from lmwire_worker.generation.batching import Batch
 from lmwire_worker.generation.output_processor import OutputProcessor
-from lmwire_worker.generation.preparation_threads import PreparationThreads
-from lmwire_worker.generation.request_preparation import RequestPreparer
+from lmwire_worker.generation.preparation import RequestPreparer
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output import ConstraintFactory
 from lmwire_worker.loading.model_loader import MlxModelLoader
@@ -48,7 +47,7 @@ CONSTRAINED: Final = CHAT | {"format": {"type": "regex", "pattern": "[a-z]+"}}
 STAGES: Final[dict[str, tuple[type, str, dict[str, Any]]]] = {
     "the start of the preparation": (GenerationRunner, "prepare", CHAT),
     "the start of its thread": (ThreadPoolExecutor, "submit", CHAT),
-    "the choice of its thread": (PreparationThreads, "start", CHAT),
+    "the choice of its thread": (RequestPreparer, "start", CHAT),
     "the preparation": (RequestPreparer, "prepare", CHAT),
     "the prompt of tokenize": (RequestPreparer, "read_prompt", TOKENIZE),
     "the chat template": (ConversationRenderer, "render", CHAT),
@@ -130,6 +129,7 @@ CASES: Final = [(stage, Panic("at the disco")) for stage in STAGES] + [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "error"), CASES, ids=repr)
 def test_an_exception_ends_its_request_once_and_the_next_one_works(
     runner: GenerationRunner, stage: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +159,7 @@ def test_an_exception_at_the_end_of_a_cancelled_answer_is_not_the_engines(
     assert runner.remove(1) == []
 
 
+@pytest.mark.slow
 def test_an_exception_at_a_line_ends_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = WorkerInside()
     monkeypatch.setattr(Session, "serve", raises_at_first(Panic("at the disco"), Session.serve))

@@ -17,6 +17,8 @@ from random_model import write_model
 from support.process.process_waits import GONE_SECONDS
 from support.process.worker_process import SECONDS, TERMINALS, Event
 
+pytestmark = pytest.mark.slow
+
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 REAL = [sys.executable, "-P", "-m", "lmwire_worker"]
 FULL = Path("/dev/full").exists()  # takes nothing; Linux has it

@@ -7,10 +7,14 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from support.media.fuzzing import fuzz_seconds
 from support.models.invented_requests import Inventor
 from support.models.long_context import MAX_TOKENS, write_long_context
 from support.process.worker_process import WorkerProcess
+
+pytestmark = pytest.mark.slow
 
 
 def test_each_request_ends_once_and_a_stream_beside_goes_on(tmp_path: Path) -> None:

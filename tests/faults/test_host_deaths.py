@@ -10,6 +10,8 @@ from support.models.misbehaving_models import SLEEPS, write_misbehaving_model
 from support.process.dying_host import WAYS, Host
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 QUIT = {"id": "quit", "cmd": "quit", "drain": True}
 
 

@@ -20,7 +20,7 @@ from lmwire_worker.models.remote_code import RefusedCodeError, guard_remote_code
 from lmwire_worker.multimodal.detect import SUPPORTED_TYPES
 from random_model import write_model
 from random_vision import write_vision_model
-from support.http.http_server import served
+from support.http.http_server import served_process
 from support.models import hostile_types
 from support.models.hostile_models import Trap, bring_code, write_hostile_got, write_hostile_model
 from support.models.random_speech import write_whisper
@@ -57,6 +57,7 @@ def refused(worker: WorkerProcess, folder: Path, **fields: Any) -> dict[str, Any
     return error
 
 
+@pytest.mark.slow
 def test_a_model_whose_processor_takes_trust_for_granted_is_refused_and_runs_nothing(
     worker: WorkerProcess, tmp_path: Path, marker: Path
 ) -> None:
@@ -66,9 +67,10 @@ def test_a_model_whose_processor_takes_trust_for_granted_is_refused_and_runs_not
     assert "`got`" in error["error"] and all(name in error["error"] for name in SUPPORTED_TYPES)
 
 
+@pytest.mark.slow
 def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: Path, marker: Path) -> None:
     folder = write_hostile_got(tmp_path / "got", marker)
-    with served() as server:
+    with served_process() as server:
         body = json.dumps({"model": str(folder), "messages": [{"role": "user", "content": "Hi"}]}).encode()
         headers = {"Content-Type": "application/json"}
         with pytest.raises(HTTPError) as error:
@@ -77,6 +79,7 @@ def test_a_request_over_http_runs_nothing_of_a_hostile_folder_either(tmp_path: P
     assert not marker.exists()
 
 
+@pytest.mark.slow
 def test_the_listing_of_models_runs_nothing_of_a_hostile_folder(tmp_path: Path, marker: Path) -> None:
     repository = tmp_path / "hub" / "models--owner--Hostile"
     write_hostile_got(repository / "snapshots" / ("a" * 40), marker)
@@ -85,6 +88,7 @@ def test_the_listing_of_models_runs_nothing_of_a_hostile_folder(tmp_path: Path, 
     assert not marker.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["inkling", "moondream2", "molmo", "minicpmo", "phi3_v", "qwen2_vl", "kimi_vl"])
 def test_unsupported_vision_types_are_refused_before_a_library_opens_the_folder(
     worker: WorkerProcess, tmp_path: Path, marker: Path, model_type: str
@@ -93,6 +97,7 @@ def test_unsupported_vision_types_are_refused_before_a_library_opens_the_folder(
     assert not marker.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_model, write_vision_model, write_whisper])
 def test_a_model_that_needs_no_code_loads_beside_code_or_is_refused_and_runs_nothing(
     worker: WorkerProcess, tmp_path: Path, marker: Path, write: Any
@@ -104,12 +109,14 @@ def test_a_model_that_needs_no_code_loads_beside_code_or_is_refused_and_runs_not
     assert not marker.exists()
 
 
+@pytest.mark.slow
 def test_no_type_of_the_libraries_runs_code_of_a_folder(tmp_path: Path) -> None:
     ran = opened_as_each_type(tmp_path)
     assert len(ran) > 200 and ran.keys() >= TRUSTING
     assert [name for name, did in ran.items() if did] == []
 
 
+@pytest.mark.nightly
 def test_without_the_guard_some_types_run_code_of_a_folder(tmp_path: Path) -> None:
     ran = opened_as_each_type(tmp_path, *(name.partition(".")[2] for name in sorted(TRUSTING)))
     assert {name for name, did in ran.items() if did} == TRUSTING
@@ -126,6 +133,7 @@ def opened_as_each_type(root: Path, *unguarded: str) -> dict[str, bool]:
     return json.loads(output.stdout)
 
 
+@pytest.mark.slow
 def test_code_of_a_folder_runs_where_a_load_asks_for_it_and_not_in_the_next_load(
     worker: WorkerProcess, tmp_path: Path, marker: Path
 ) -> None:

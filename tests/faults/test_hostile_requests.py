@@ -17,6 +17,8 @@ from support.models.random_embeddings import write_embedding_model
 from support.process.process_waits import child_processes, wait_gone, watch
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = "{% for a in range(100000) %}" * 3 + "x" + "{% endfor %}" * 3
 HANDS_OVER = 3
 """Events of the stream beside a request that prove that nothing waited for it."""

@@ -1,4 +1,7 @@
-"""Memory over a long life: models and requests release all of it, and a limit holds."""
+"""Memory over a long life: models and requests release all of it, and a limit holds.
+
+The long lives run at night. For each commit, the tests of each kind of model release one model (test_memory.py there).
+"""
 
 import os
 import random
@@ -9,6 +12,8 @@ import pytest
 
 from random_model import write_model
 from support.process.worker_process import Event, WorkerProcess
+
+pytestmark = pytest.mark.slow
 
 CYCLES = 50
 SETTLED = 10
@@ -28,6 +33,7 @@ def active_bytes(worker: WorkerProcess, id: str) -> int:
     return worker.call({"id": id, "cmd": "stats"})["memory"]["active_bytes"]
 
 
+@pytest.mark.nightly
 def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:
     # Most of it are experts that no token asks for: it is large, and quick.
     folder = write_model(
@@ -58,6 +64,7 @@ def mixed_request(number: int, chance: random.Random) -> Event:
     return {**common, "cmd": "chat", "messages": [{"role": "user", "content": f"{chance.randrange(50)} {words}"}]}
 
 
+@pytest.mark.nightly
 def test_mixed_requests_leave_no_memory_behind_and_each_is_answered_once(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "wide", hidden_size=128, intermediate_size=512)
     chance = random.Random(6)

@@ -8,6 +8,8 @@ import pytest
 
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 START = """
 import sys
 from lmwire_worker.process import memory_pressure

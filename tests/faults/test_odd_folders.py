@@ -27,6 +27,8 @@ from support.models.random_speech import write_whisper
 from support.process.lmwire_command import lmwire
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[Path], Any]
 
 

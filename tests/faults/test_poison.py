@@ -9,6 +9,8 @@ import pytest
 from random_model import write_model
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 VOCABULARY = 512
 MAX_INT = 2**53 - 1
 SAMPLED = {"prompt": "a sea", "max_tokens": 12, "temperature": 1.0, "seed": 5}

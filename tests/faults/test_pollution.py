@@ -9,6 +9,8 @@ from support.process.odd_workers import NOISE, odd
 from support.process.process_waits import GONE_SECONDS
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 WORDS = "one two three four five six seven eight nine ten "
 
 

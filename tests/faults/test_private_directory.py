@@ -72,6 +72,7 @@ class Poisoned:
         return self._marker.exists()
 
 
+@pytest.mark.slow
 def test_what_lies_in_a_shared_tmp_is_not_loaded(tmp_path: Path, shared: Path, compiled: list[str]) -> None:
     poisoned = Poisoned(shared, compiled)
     answer(TMPDIR=str(shared), XDG_CACHE_HOME=str(tmp_path / "cache"))
@@ -82,6 +83,7 @@ def test_what_lies_in_a_shared_tmp_is_not_loaded(tmp_path: Path, shared: Path, c
     assert not [*shared.glob("lmwire-*")]
 
 
+@pytest.mark.slow
 def test_a_cache_that_others_can_write_to_is_not_used(tmp_path: Path, shared: Path, compiled: list[str]) -> None:
     cache = tmp_path / "cache"
     private_root = cache / "lmwire" / "tmp"
@@ -92,6 +94,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(tmp_path: Path, shared: Pa
     assert not poisoned.loaded
 
 
+@pytest.mark.slow
 def test_a_file_in_the_place_of_the_directory_is_not_in_the_way(tmp_path: Path, shared: Path) -> None:
     (shared / "mlx").write_text("mine")
     (tmp_path / "cache").write_text("no directory either")
@@ -115,6 +118,7 @@ def end_by_signal(worker: WorkerProcess) -> None:
     assert worker.process.wait() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [quit_in_order, end_by_signal])
 def test_a_fresh_directory_is_removed_however_the_worker_ends(
     end: Callable[[WorkerProcess], None], shared: Path, without_a_cache: dict[str, str]
@@ -127,6 +131,7 @@ def test_a_fresh_directory_is_removed_however_the_worker_ends(
     assert [*shared.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_not(
     shared: Path, without_a_cache: dict[str, str]
 ) -> None:
@@ -146,6 +151,7 @@ def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_
         assert living.quit() == 0
 
 
+@pytest.mark.slow
 def test_a_benchmarks_baseline_loads_nothing_from_a_shared_tmp(tmp_path: Path, shared: Path) -> None:
     model = str(random_model.write_model(tmp_path / "model", num_hidden_layers=1))
     command = ("bench", "pipe", "--model", model, "--tokens", "3", "--rounds", "1")
@@ -154,6 +160,7 @@ def test_a_benchmarks_baseline_loads_nothing_from_a_shared_tmp(tmp_path: Path, s
     assert [*shared.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_every_exit_of_a_worker_removes_its_directory_first() -> None:
     code = "from lmwire_worker.process.exits import *; on_exit(lambda: 1 / 0)"
     code += "; on_exit(lambda: print('removed')); exit_now(7)"

@@ -16,6 +16,8 @@ from support.models.misbehaving_models import MARK, PRINTS, RAISES, SLOW, write_
 from support.process.process_waits import GONE_SECONDS, wait_for_pause, wait_gone, watch
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = {"cmd": "generate", "prompt": "hello", "max_tokens": 3000}
 
 

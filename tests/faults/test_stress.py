@@ -1,4 +1,8 @@
-"""Too much of everything: signals, cancels, ids, loads, bytes in both directions; and too few descriptors."""
+"""Too much of everything: signals, cancels, ids, loads, bytes in both directions; and too few descriptors.
+
+For each commit run the storm of all signals, which ends in the middle of everything, and what needs no real model. The
+other storms run at night.
+"""
 
 import itertools
 import os
@@ -17,6 +21,8 @@ from support.http.http_server import wait_until
 from support.process.process_waits import GONE_SECONDS, wait_for_pause
 from support.process.worker_process import SECONDS, Event, WorkerProcess
 from support.protocol.universal_rules import check_session
+
+pytestmark = pytest.mark.slow
 
 CONTEXT = 65_536
 ENDLESS = {"cmd": "generate", "prompt": "a sea", "max_tokens": CONTEXT - 100}
@@ -38,6 +44,7 @@ def worker() -> Iterator[WorkerProcess]:
 # Signals.
 
 
+@pytest.mark.nightly
 def test_a_storm_of_sigint_changes_nothing_from_first_to_last(worker: WorkerProcess, model: Path) -> None:
     worker.call({"id": "h", "cmd": "hello"})
     over = threading.Event()
@@ -97,6 +104,7 @@ def test_two_quits_with_signals_in_between(path: str) -> None:
 # Cancels, ids, loads.
 
 
+@pytest.mark.nightly
 def test_a_storm_of_cancels_while_loading_leaves_a_worker_that_loads(worker: WorkerProcess, model: Path) -> None:
     rng = random.Random(2)
     commands: list[Event] = [{"id": "h", "cmd": "hello"}]
@@ -133,6 +141,7 @@ def test_thousands_of_ids_used_again_as_soon_as_they_are_free() -> None:
         check_session(commands, events)
 
 
+@pytest.mark.nightly
 def test_loading_and_unloading_again_and_again_leaves_nothing_behind(worker: WorkerProcess, model: Path) -> None:
     texts, memory, descriptors = set(), [], 0
     for cycle in range(5):
@@ -191,6 +200,7 @@ def test_both_pipes_full_at_once_lose_nothing(model: Path) -> None:
         assert all(worker.terminal(command["id"])["finish_reason"] == "length" for command in work)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("limit", [10, 32])
 def test_with_hardly_any_descriptors_every_request_is_answered(limit: int, model: Path) -> None:
     """With too few of them the model library cannot be imported, and the error reports it."""

@@ -11,6 +11,8 @@ from lmwire import Stream, Worker, WorkerExited
 from support.models.misbehaving_models import ABORTS, CRASHES, LEAVES, MARK, write_misbehaving_model
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 MOCK = [sys.executable, "-P", "-m", "lmwire_worker", "--mock"]
 
 

@@ -9,9 +9,16 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import InsufficientMemory, ModelInfo
-from lmwire_worker.generation.admission import RESERVED_ANSWER_TOKENS, Admission, MemoryBudget, RowCost, check_load
+from lmwire_worker.generation.admission import (
+    RESERVED_ANSWER_TOKENS,
+    Admission,
+    MemoryBudget,
+    RowCost,
+    short_answer_bytes,
+)
 from lmwire_worker.generation.kv_cache_quantization import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
+from lmwire_worker.models.device_memory import check_fits
 from random_model import write_model
 from support.runners.generation_runners import FAMILIES, FolderOf
 
@@ -34,11 +41,11 @@ class FakeCache:
         return freed
 
 
-def admission(steps: float, *lengths: int, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
-    """Return an admission with memory for a multiple of 256 tokens, and rows of these lengths."""
+def admission(steps: float, cached: FakeCache | None = None, fixed: int = 0) -> Admission:
+    """Return an admission with memory for a multiple of 256 tokens."""
     cost = RowCost(fixed, ((KIB, None),))
     budget = MemoryBudget(TAKEN + int(steps * STEP_BYTES), TAKEN, TAKEN, cost)
-    return Admission(budget, cached or FakeCache(), lambda: list(lengths))
+    return Admission(budget, cached or FakeCache())
 
 
 # What rows cost.
@@ -53,6 +60,7 @@ def test_layers_with_a_window_grow_up_to_it() -> None:
     assert RowCost(0, ((10, 100), (1, None))).bytes(10_000) == 10 * 100 + 40 * 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of: FolderOf) -> None:
     network = open_shared_weights(folder_of(family), trust_remote_code=False).new_network()
@@ -63,6 +71,7 @@ def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of
     assert RowCost.measure(network).bytes(300) == sum(layer.nbytes for layer in cache)
 
 
+@pytest.mark.slow
 def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "wide", "llama", head_dim=64)
     network: Any = open_shared_weights(folder, trust_remote_code=False).new_network()
@@ -71,6 +80,7 @@ def test_a_row_in_fewer_bits_costs_less(tmp_path: Path) -> None:
     assert plain / 4 < RowCost.measure(network).bytes(1000) < plain / 3
 
 
+@pytest.mark.slow
 def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> None:
     before = mx.get_active_memory()
     RowCost.measure(open_shared_weights(folder_of("llama"), trust_remote_code=False).new_network())
@@ -81,20 +91,20 @@ def test_the_cost_is_known_before_the_weights_are_read(folder_of: FolderOf) -> N
 
 
 def test_a_request_starts_when_its_prompt_and_the_beginning_of_its_answer_fit() -> None:
-    admission(2).check(512 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
+    admission(2).check([], 512 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
     with pytest.raises(RequestError):
-        admission(2).check(513 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
+        admission(2).check([], 513 - RESERVED_ANSWER_TOKENS, 10_000, rows=1)
 
 
 def test_a_short_answer_is_promised_no_more_than_it_can_use() -> None:
-    admission(2).check(502, 10, rows=1)
+    admission(2).check([], 502, 10, rows=1)
     with pytest.raises(RequestError):
-        admission(2).check(502, 11, rows=1)
+        admission(2).check([], 502, 11, rows=1)
 
 
 def test_a_request_that_never_fits_is_refused_with_the_numbers() -> None:
     with pytest.raises(RequestError) as refusal:
-        admission(4, 100).check(2000, 0, rows=2)
+        admission(4).check([100], 2000, 0, rows=2)
     assert refusal.value.code == "out_of_memory"
     for number in ("2 answers", "2000 tokens", "4.0 MiB", "1.0 MiB", "2.0 MiB"):
         assert number in refusal.value.message
@@ -102,49 +112,49 @@ def test_a_request_that_never_fits_is_refused_with_the_numbers() -> None:
 
 def test_a_request_that_will_fit_later_waits() -> None:
     with pytest.raises(InsufficientMemory):
-        admission(2, 200).check(10, 10, rows=1)
-    admission(2).check(10, 10, rows=1)
+        admission(2).check([200], 10, 10, rows=1)
+    admission(2).check([], 10, 10, rows=1)
 
 
 def test_short_rows_are_padded_to_a_long_one() -> None:
-    admission(8, 10, 10, 10).check(10, 10, rows=1)
+    admission(8).check([10, 10, 10], 10, 10, rows=1)
     with pytest.raises(InsufficientMemory):
-        admission(8, 10, 10, 10).check(1000, 10, rows=1)
+        admission(8).check([10, 10, 10], 1000, 10, rows=1)
 
 
 def test_every_choice_needs_the_memory_of_a_row() -> None:
-    admission(4).check(256, 0, rows=4)
+    admission(4).check([], 256, 0, rows=4)
     with pytest.raises(RequestError):
-        admission(4).check(256, 0, rows=5)
+        admission(4).check([], 256, 0, rows=5)
 
 
 def test_a_recurrent_row_costs_the_same_at_any_length() -> None:
     state = STEP_BYTES // 2
     budget = MemoryBudget(TAKEN + 2 * state, TAKEN, TAKEN, RowCost(state, ()))
-    Admission(budget, FakeCache(), lambda: [100_000]).check(1_000_000, 1000, rows=1)
+    Admission(budget, FakeCache()).check([100_000], 1_000_000, 1000, rows=1)
     with pytest.raises(InsufficientMemory):
-        Admission(budget, FakeCache(), lambda: [100, 100]).check(1, 1, rows=1)
+        Admission(budget, FakeCache()).check([100, 100], 1, 1, rows=1)
 
 
 def test_the_cache_is_given_up_first_and_no_more_of_it_than_needed() -> None:
     cache = FakeCache(3 * STEP_BYTES)
-    admission(5, 200, cached=cache).check(10, 10, rows=1)
+    admission(5, cached=cache).check([200], 10, 10, rows=1)
     assert cache.bytes == STEP_BYTES
 
 
 def test_pinned_entries_are_not_evicted_for_a_request() -> None:
     cache = FakeCache(STEP_BYTES, pinned=2 * STEP_BYTES)
     with pytest.raises(InsufficientMemory):
-        admission(5, 200, cached=cache).check(10, 10, rows=1)
+        admission(5, cached=cache).check([200], 10, 10, rows=1)
     with pytest.raises(RequestError, match="MiB are pinned") as refusal:
-        admission(2, cached=cache).check(10, 10, rows=1)
+        admission(2, cached=cache).check([], 10, 10, rows=1)
     assert refusal.value.code == "out_of_memory"
 
 
 def test_a_cache_that_is_given_up_keeps_nobody_from_being_refused() -> None:
     cache = FakeCache(3 * STEP_BYTES)
     with pytest.raises(RequestError):
-        admission(3, cached=cache).check(2000, 10, rows=1)
+        admission(3, cached=cache).check([], 2000, 10, rows=1)
     assert cache.bytes == 3 * STEP_BYTES
 
 
@@ -152,14 +162,14 @@ def test_a_cache_that_is_given_up_keeps_nobody_from_being_refused() -> None:
 
 
 def test_rows_go_on_while_their_next_token_fits() -> None:
-    assert not admission(2, 255, 255).is_over_budget()
-    assert admission(2, 256, 255).is_over_budget()
-    assert not admission(0).is_over_budget()
+    assert not admission(2).is_over_budget([255, 255])
+    assert admission(2).is_over_budget([256, 255])
+    assert not admission(0).is_over_budget([])
 
 
 def test_the_cache_is_given_up_before_a_row_ends() -> None:
     cache = FakeCache(2 * STEP_BYTES)
-    assert not admission(4, 256, 10, cached=cache).is_over_budget()
+    assert not admission(4, cached=cache).is_over_budget([256, 10])
     assert cache.bytes == 0
 
 
@@ -168,7 +178,7 @@ def test_the_cache_is_given_up_before_a_row_ends() -> None:
 
 def load(weights: int, limit: int, free: int = 1 << 40, context_len: int = 4096) -> None:
     model = ModelInfo("the model", "made up", 100, 1, 1, context_len, weights, [])
-    check_load(model, RowCost(0, ((KIB, None),)), limit, free)
+    check_fits(model, short_answer_bytes(model, RowCost(0, ((KIB, None),))), limit, free)
 
 
 def test_a_model_loads_when_its_weights_and_a_short_answer_fit() -> None:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from lmwire_protocol import Chat, Generate, Message, TextPart
-from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.prompts.truncation import truncate_prompt
 from random_model import write_model
 from support.runners.generation_runners import (
@@ -25,6 +25,8 @@ from support.runners.generation_runners import (
     open_runner,
     stock,
 )
+
+pytestmark = pytest.mark.slow
 
 
 def varied(number: int) -> Generate | Chat:

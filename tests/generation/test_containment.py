@@ -9,6 +9,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
 from support.runners.generation_runners import Driver, chat, choices, open_runner
 
+pytestmark = pytest.mark.slow
+
 TOGETHER = """
         if tokens.shape[0] > 3:
             raise RuntimeError("too many")

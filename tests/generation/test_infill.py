@@ -13,6 +13,8 @@ from support.models.infill_tokenizers import QWEN, write_infill_model
 from support.process.worker_process import WorkerProcess
 from support.runners.generation_runners import ask, expected, open_runner
 
+pytestmark = pytest.mark.slow
+
 BEFORE, AFTER = "ka lo mi", " pa su"
 FILES = [ContextFile(name="a.py", text="ru se ti " * 40)]
 

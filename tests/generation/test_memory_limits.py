@@ -13,11 +13,13 @@ from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from random_model import write_model
 from support.models.misbehaving_models import MARK, write_misbehaving_model
 from support.runners.generation_runners import Driver, ask, open_runner
+
+pytestmark = pytest.mark.slow
 
 FEW_ROWS = f"""
         if tokens.shape[0] > 3 or (tokens == {MARK}).any().item():

@@ -10,12 +10,14 @@ import pytest
 from lmwire_protocol import Generate, RequestError, limits
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine.interface import TokenDelta
-from lmwire_worker.generation.prefill import prompt_scoring
-from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation import solo_prefill
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.process.worker_process import WorkerProcess
 from support.runners.generation_runners import FAMILIES, FolderOf, RunnerOf, ask, open_runner, stock
+
+pytestmark = pytest.mark.slow
 
 PROMPT = [(7 * place + place * place) % 400 for place in range(90)]
 
@@ -51,7 +53,7 @@ def of_mlx_lm(folder: Path, prompt: list[int]) -> Any:
 def test_they_are_those_of_mlx_lm(
     family: str, folder_of: FolderOf, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prompt_scoring, "MAX_LOGITS_BYTES", 4 * 512 * 7)  # seven tokens in a chunk
+    monkeypatch.setattr(solo_prefill, "MAX_LOGITS_BYTES", 4 * 512 * 7)  # seven tokens in a chunk
     found, _, _ = scored(runner_of(family), logprobs=True, top_logprobs=3)
     expected = of_mlx_lm(folder_of(family), PROMPT)
     assert [logprob.token_id for logprob in found] == PROMPT
@@ -64,10 +66,10 @@ def test_they_are_those_of_mlx_lm(
 def test_no_chunk_has_more_logits_than_the_limit(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
     monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)  # a busy machine would have shorter chunks
-    plain = prompt_scoring.score_tokens
-    monkeypatch.setattr(prompt_scoring, "MAX_LOGITS_BYTES", 4 * 512 * 7)
+    plain = solo_prefill.score_tokens
+    monkeypatch.setattr(solo_prefill, "MAX_LOGITS_BYTES", 4 * 512 * 7)
     monkeypatch.setattr(
-        prompt_scoring, "score_tokens", lambda logits, *rest: (lengths.append(len(logits)), plain(logits, *rest))[1]
+        solo_prefill, "score_tokens", lambda logits, *rest: (lengths.append(len(logits)), plain(logits, *rest))[1]
     )
     scored(runner_of("llama"))
     assert max(lengths) == 7

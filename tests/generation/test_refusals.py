@@ -9,6 +9,8 @@ from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
 from support.runners.generation_runners import Driver, RunnerOf, ask, chat, expected, open_runner
 
+pytestmark = pytest.mark.slow
+
 FAILS_ON_200 = """
 import mlx.core as mx
 from mlx_lm.models import llama

@@ -1,10 +1,9 @@
 """The path of one choice from tokens to events. There is no model: a token is a letter."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Chat, Generate, Message, Tool
 from lmwire_protocol.events import Logprob
@@ -13,9 +12,10 @@ from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, Tool
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
 from lmwire_worker.generation.sequence import Sequence
-from lmwire_worker.output_parsing import OutputParser, Syntax
+from lmwire_worker.output_parsing import OutputParser
 from lmwire_worker.text_stream.string_matcher import StringAutomaton
 from lmwire_worker.tool_parsers import FORMATS
+from support.runners.answer_parts import TAGS, syntax_of
 
 END = 0
 TOOLS = [Tool(function=Function(name="f", parameters={"type": "object"}))]
@@ -29,21 +29,6 @@ class Letters:
 
     def flush(self) -> str:
         return ""
-
-
-class Thinker:
-    """The parts of a tokenizer that determine a syntax."""
-
-    response_initial_state = None
-    response_transitions: dict[str, Any] = {}
-    structural_markers = ()
-    has_thinking = True
-    has_tool_calling = True
-    think_start, think_end = "<think>", "</think>"
-    tool_call_start, tool_call_end = "<tool_call>", "</tool_call>"
-
-    def get_vocab(self) -> dict[str, int]:
-        return {"<think>": 1, "</think>": 2}
 
 
 class Resolved(LogprobHandle):
@@ -61,7 +46,7 @@ def describe(handle: LogprobHandle) -> Logprob:
     return Logprob(token, chr(token), logprob)
 
 
-SYNTAX = Syntax.of(cast(TokenizerWrapper, Thinker()), "qwen3", FORMATS["json_tools"])
+SYNTAX = syntax_of(*TAGS, model_type="qwen3", tools=FORMATS["json_tools"])
 
 
 def sequence(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:

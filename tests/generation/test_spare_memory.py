@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import chunks
-from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from support.runners.generation_runners import Driver, RunnerOf
 
 PROMPT = [(3 * position) % 200 + 5 for position in range(100)]

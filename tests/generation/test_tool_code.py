@@ -9,6 +9,8 @@ from tokenizers import Tokenizer
 import lmwire
 from random_model import write_model
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS: Any = {
     "type": "object",
     "properties": {"days": {"type": "integer"}, "city": {"type": "string"}},

@@ -11,6 +11,8 @@ from lmwire_protocol import Chat, Generate
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Answer, RunnerOf, ask, chat, open_runner, stock
 
+pytestmark = pytest.mark.slow
+
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, workers_on_threads
+
+__all__ = ["workers_on_threads"]
 
 
 @pytest.fixture(scope="session")

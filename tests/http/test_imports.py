@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import lmwire
 import lmwire_http
 
@@ -37,6 +39,7 @@ def imported(folder: Path = FOLDER) -> Iterator[tuple[str, str | None]]:
                 yield from ((alias.name, None) for alias in node.names)
 
 
+@pytest.mark.slow
 def test_it_uses_only_public_names_of_the_client() -> None:
     used = [(module, name) for module, name in imported() if module.partition(".")[0] == "lmwire"]
     shared = [(module, name) for module, name in imported(FOLDER / "cli") if module in COMMAND]

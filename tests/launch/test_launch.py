@@ -16,11 +16,13 @@ from urllib.request import urlopen
 import pytest
 
 from random_model import write_model
-from support.http.http_server import MOCK, served, wait_until
+from support.http.http_server import MOCK, served_process, wait_until
 from support.models.fake_hub import Hub, running
 from support.process import lmwire_command
 from support.process.lmwire_command import Terminal, lmwire
 from support.process.worker_process import SECONDS
+
+pytestmark = pytest.mark.slow
 
 ASK = dedent("""\
     import json, os, sys, urllib.request
@@ -99,7 +101,7 @@ def test_an_agent_uses_a_server_that_is_started_for_it(path: str) -> None:
 
 
 def test_an_agent_uses_a_running_server_and_the_server_stays(path: str) -> None:
-    with served("mock", "--worker", MOCK) as server:
+    with served_process("mock", "--worker", MOCK) as server:
         launched = lmwire("launch", "claude", "--url", server.url, PATH=path)
         assert launched.returncode == 7, launched.stderr
         assert json.loads(launched.stdout)["base"] == server.url
@@ -107,7 +109,7 @@ def test_an_agent_uses_a_running_server_and_the_server_stays(path: str) -> None:
 
 
 def test_a_server_at_the_default_address_is_found(path: str, command: Path) -> None:
-    with served("mock", "--worker", MOCK) as server:
+    with served_process("mock", "--worker", MOCK) as server:
         command.write_text(f"#!{sys.executable}\n{ELSEWHERE.format(url=server.url)}")
         launched = lmwire("launch", "claude", PATH=path)
     assert launched.returncode == 7, launched.stderr
@@ -137,7 +139,7 @@ def test_an_api_key_reaches_the_agent_and_is_not_printed(path: str, tmp_path: Pa
     keys = tmp_path / "keys.txt"
     keys.write_text("a-secret-key-of-32-characters-000")
     keys.chmod(0o600)
-    with served("mock", "--worker", MOCK, "--api-key-file", str(keys)) as server:
+    with served_process("mock", "--worker", MOCK, "--api-key-file", str(keys)) as server:
         without = lmwire("launch", "claude", "--url", server.url, PATH=path)
         assert without.returncode == 1
         assert "needs an API key" in without.stderr
@@ -147,7 +149,7 @@ def test_an_api_key_reaches_the_agent_and_is_not_printed(path: str, tmp_path: Pa
 
 
 def test_a_model_is_chosen_by_name_and_needs_one_among_several(path: str) -> None:
-    with served("mock", "mock:step_ms=1", "--worker", MOCK) as server:
+    with served_process("mock", "mock:step_ms=1", "--worker", MOCK) as server:
         assert "choose one with --model" in lmwire("launch", "claude", "--url", server.url, PATH=path).stderr
         unknown = lmwire("launch", "claude", "--url", server.url, "--model", "third", PATH=path)
         assert "does not serve 'third'; it serves: " in unknown.stderr

@@ -10,6 +10,7 @@ from support.media.reading_media import encoded, in_base64, picture, read_all, r
 PNG = in_base64(encoded(picture()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

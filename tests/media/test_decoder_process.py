@@ -51,12 +51,14 @@ def process_of(reading: Reading) -> "subprocess.Popen[bytes]":
     return process
 
 
+@pytest.mark.slow
 def test_a_process_serves_one_file_after_another(reading: Reading) -> None:
     before = process_of(reading)
     assert reading.finish(reading.start()) == 1
     assert process_of(reading) is before
 
 
+@pytest.mark.slow
 def test_work_ends_with_its_request(reading: Reading) -> None:
     process = process_of(reading)
     process.send_signal(signal.SIGSTOP)  # a decoder that never ends
@@ -66,6 +68,7 @@ def test_work_ends_with_its_request(reading: Reading) -> None:
     assert reading.finish(reading.start()) == 1
 
 
+@pytest.mark.slow
 def test_a_crash_ends_its_own_request(reading: Reading) -> None:
     process = process_of(reading)
     process.send_signal(signal.SIGSTOP)
@@ -77,6 +80,7 @@ def test_a_crash_ends_its_own_request(reading: Reading) -> None:
     assert reading.finish(reading.start()) == 1
 
 
+@pytest.mark.slow
 def test_a_process_exceeds_no_limit_of_time() -> None:
     process = DecoderProcess()
     with pytest.raises(MediaError, match="takes more time or memory to decode than a file of its size may"):
@@ -85,6 +89,7 @@ def test_a_process_exceeds_no_limit_of_time() -> None:
     process.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not enforce the limit")
 def test_a_process_exceeds_no_limit_of_memory() -> None:
     process = DecoderProcess()
@@ -94,6 +99,7 @@ def test_a_process_exceeds_no_limit_of_memory() -> None:
     process.close()
 
 
+@pytest.mark.slow
 def test_data_that_was_not_asked_for_ends_the_process() -> None:
     process = DecoderProcess()
     with pytest.raises(MediaError, match=r"takes more time or memory|its decoder crashed"):
@@ -101,6 +107,7 @@ def test_data_that_was_not_asked_for_ends_the_process() -> None:
     process.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -116,6 +123,7 @@ def test_a_small_image_that_is_much_work_is_refused(name: str, problem: str) -> 
     assert problem in refusal("image", Media(data=in_base64(hostile_media.images()[name]()))).message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "problem"),
     [

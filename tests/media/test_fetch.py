@@ -232,6 +232,7 @@ def test_a_worker_without_the_option_fetches_nothing() -> None:
     assert "start it with --media-urls, or send the file as data" in refused.message
 
 
+@pytest.mark.slow
 def test_https_is_fetched_from_hosts_that_are_who_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = tmp_path / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]

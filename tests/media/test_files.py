@@ -29,6 +29,7 @@ def refused(path: Path | str, *directories: Path, **limits: Any) -> RequestError
     return refusal("image", Media(path=str(path)), MediaPolicy(directories, **limits))
 
 
+@pytest.mark.slow
 def test_files_under_the_directories_are_read(allowed: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -94,6 +95,7 @@ def test_a_link_that_is_put_in_a_checked_place_is_not_followed(
         read_file(str(allowed / "below" / "below" / "b.png"), MediaPolicy((allowed,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -12,6 +12,8 @@ from lmwire_worker.media_decoder import images
 from lmwire_worker.media_decoder.refusal import RefusedError
 from support.media.reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
+pytestmark = pytest.mark.slow
+
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 
 

@@ -151,6 +151,7 @@ def test_a_sound_that_is_resampled_has_memory_for_both(monkeypatch: pytest.Monke
     reader.close()
 
 
+@pytest.mark.slow
 def test_the_sounds_of_a_request_have_a_limit_together() -> None:
     media = Media(data=in_base64(wav([0.5] * 100)))
     policy = MediaPolicy(max_request_samples=250)
@@ -159,6 +160,7 @@ def test_the_sounds_of_a_request_have_a_limit_together() -> None:
         read_all([("sound", media)] * 3, policy)
 
 
+@pytest.mark.slow
 def test_the_files_of_a_request_from_disk_have_a_limit_together(tmp_path: Any) -> None:
     path = tmp_path / "image.png"
     path.write_bytes(encoded(picture()))

@@ -61,6 +61,7 @@ def test_the_limits_are_those_of_the_protocol() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -54,6 +54,7 @@ def test_the_items_of_other_requests_have_theirs() -> None:
     assert find_media_refs(Transcribe(audio=IMAGE)) == [MediaRef("audio", "sound", IMAGE)]
 
 
+@pytest.mark.slow
 def test_images_and_sounds_come_together() -> None:
     kinds = [
         type(medium).__name__ for medium in read_all([("image", IMAGE), ("sound", Media(data=in_base64(wav([0.5]))))])
@@ -71,6 +72,7 @@ def test_a_broken_one_is_named_by_its_own_path() -> None:
     assert refused.value.field == "messages[0].content[0].media.data"
 
 
+@pytest.mark.slow
 def test_completion_is_reported_once_when_all_media_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, delivered = threading.Semaphore(0), threading.Semaphore(0)
     monkeypatch.setattr(module, "read_source", lambda item, policy: go_on.acquire() and encoded(picture()))
@@ -104,6 +106,7 @@ def test_a_failure_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     never.set()
 
 
+@pytest.mark.slow
 def test_media_of_a_dropped_request_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     release, busy, read, delivered = threading.Event(), threading.Semaphore(0), [], threading.Event()
 
@@ -141,6 +144,7 @@ def test_media_that_the_runner_has_cached_are_not_decoded_again(monkeypatch: pyt
     assert gathered.results() == [CachedMedia("known", digest)]
 
 
+@pytest.mark.slow
 def test_a_slow_network_holds_up_no_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     release, delivered = threading.Event(), threading.Event()
     real = module.read_source

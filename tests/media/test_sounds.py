@@ -16,6 +16,8 @@ from lmwire_worker.media_decoder import sounds
 from lmwire_worker.media_decoder.refusal import MissingLibraryError
 from support.media.reading_media import TONES, in_base64, read_sound, refusal, wav
 
+pytestmark = pytest.mark.slow
+
 
 def tone(seconds: float = 0.5, rate: int = 16_000) -> "np.ndarray":
     return 0.5 * np.sin(2 * np.pi * 440 * np.arange(int(seconds * rate)) / rate)

@@ -11,6 +11,8 @@ from random_vision import write_vision_model
 from support.media.reading_media import animated, bomb, encoded, in_base64, picture, wav
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 Media = dict[str, str]
 
 GOOD = {"data": in_base64(encoded(PIL.Image.effect_noise((60, 60), 80).convert("RGB")))}

@@ -38,6 +38,7 @@ def lost(worker: Worker) -> tuple[list[str], Exception]:
     return deltas, failure.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_a_worker_that_dies_at_its_start_does_not_start(death: str, returncode: int) -> None:
     with pytest.raises(StartFailed) as failure:
@@ -47,6 +48,7 @@ def test_a_worker_that_dies_at_its_start_does_not_start(death: str, returncode: 
     assert failure.value.__cause__.stderr_tail[0] == "lmwire mock: dies on purpose"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [
@@ -62,6 +64,7 @@ def test_a_worker_without_a_proper_hello_does_not_start(fault: str, cause: type[
     assert isinstance(failure.value.__cause__, cause)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "death", "returncode"),
     [("crash-mid-stream", "signal=KILL", -signal.SIGKILL), ("crash-mid-line", "exit=70", 70)],
@@ -75,6 +78,7 @@ def test_events_before_a_death_are_delivered_and_then_the_death(fault: str, deat
     assert "lmwire mock: dies on purpose" in failure.stderr_tail
 
 
+@pytest.mark.slow
 def test_a_complete_answer_survives_a_later_death() -> None:
     with worker("crash-after-terminal") as dying:
         assert answer(dying) == "a b c d e"
@@ -92,6 +96,7 @@ def test_a_forbidden_line_is_a_violation(fault: str) -> None:
             polluted.ping()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [

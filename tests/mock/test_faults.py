@@ -43,6 +43,7 @@ def test_every_fault_in_the_list_is_shown_by_something() -> None:
     assert set(LINE_FAULTS) | set(PIPE_FAULTS) | set(PROCESS_FAULTS) | set(RULES) == set(FAULTS)
 
 
+@pytest.mark.slow
 def test_the_list_is_printed_with_parameters_and_their_defaults() -> None:
     listed = run_worker(mock("--list-faults")).stdout.decode()
     assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == list(FAULTS)
@@ -58,6 +59,7 @@ def test_parameters_are_read() -> None:
 # Starting.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("death", "returncode"), DEATHS)
 def test_the_worker_dies_at_its_start(death: str, returncode: int) -> None:
     output = converse(f"crash-start:{death}" if death else "crash-start")
@@ -79,6 +81,7 @@ def test_it_never_answers_hello() -> None:
     assert output.text() == "a b c d e"
 
 
+@pytest.mark.slow
 def test_it_speaks_a_newer_version_alone() -> None:
     output = converse("newer-version")
     [refusal] = output.events
@@ -117,6 +120,7 @@ def test_the_worker_fails_to_load(code: str) -> None:
 # Dying.
 
 
+@pytest.mark.slow
 def test_it_dies_within_a_line() -> None:
     output = converse("crash-mid-line:after=2,exit=70")
     assert (output.text(), output.terminals("g"), output.returncode) == ("a ", [], 70)
@@ -124,17 +128,20 @@ def test_it_dies_within_a_line() -> None:
     assert not output.stdout.endswith(b"\n")
 
 
+@pytest.mark.slow
 def test_it_dies_within_an_answer() -> None:
     output = converse("crash-mid-stream")
     assert (output.text(), output.terminals("g"), output.returncode) == ("a b c ", [], -signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["crash-mid-stream", "crash-mid-line"])
 def test_it_dies_before_the_terminal_of_an_answer_that_is_too_short(fault: str) -> None:
     output = run_worker(faulty(fault), LOAD, SHORT)
     assert (output.text(), output.terminals("g"), output.returncode) == ("a b", [], -signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_it_dies_after_the_terminal_of_an_answer() -> None:
     with interactive("crash-after-terminal") as worker:
         worker.load("mock")
@@ -174,6 +181,7 @@ def test_it_answers_with_a_burst_of_tokens() -> None:
     assert output.terminals("g")[0]["usage"]["completion_tokens"] == 5000
 
 
+@pytest.mark.slow
 def test_it_stalls_while_ping_is_answered_and_ends_on_sigterm() -> None:
     with interactive("stall") as worker:
         worker.load("mock")
@@ -187,6 +195,7 @@ def test_it_stalls_while_ping_is_answered_and_ends_on_sigterm() -> None:
         worker.check_terminals(["g"])
 
 
+@pytest.mark.slow
 def test_it_floods_stderr_before_every_terminal() -> None:
     output = converse("stderr-flood:bytes=200000")
     assert 3 * 199_000 < len(output.stderr) < 3 * 201_000
@@ -202,6 +211,7 @@ def test_a_worker_that_ignores_quit_serves_on_and_ends_with_its_input() -> None:
     assert (output.text(), output.terminals("q"), output.returncode) == ("a b c d e", [], 0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
     with interactive("ignore-eof") as worker:
         worker.load("mock")
@@ -214,6 +224,7 @@ def test_a_worker_that_ignores_the_end_of_its_input_ends_on_sigterm() -> None:
         assert worker.wait_end() == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_ignores_signals_ends_only_on_sigkill() -> None:
     with interactive("ignore-sigterm") as worker:
         worker.send({"id": "q", "cmd": "quit"})
@@ -233,6 +244,7 @@ def still_there(worker: WorkerProcess) -> None:
         worker.process.wait(0.5)  # the span over which it is seen to stay; a worker that obeys is gone in a tenth
 
 
+@pytest.mark.slow
 def test_a_grandchild_holds_its_pipes_open_after_it() -> None:
     command = faulty("grandchild", "crash-mid-stream")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as worker:
@@ -299,6 +311,7 @@ def test_values_come_that_are_in_no_list() -> None:
     assert [choice["finish_reason"] for choice in output.terminals("t")[0]["choices"]] == ["daydreaming"] * 2
 
 
+@pytest.mark.slow
 def test_faults_go_together() -> None:
     output = converse("unknown-fields", "duplicate-terminal", "crash-after-terminal:exit=3", "unknown-event")
     assert output.returncode == 3

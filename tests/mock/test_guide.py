@@ -71,6 +71,7 @@ def test_the_example_scenario_embeds_and_transcribes(tmp_path: Path) -> None:
     assert said == ["Buy milk. ", "And bread."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNERS)
 def test_the_example_runs(name: str, tmp_path: Path) -> None:
     program(RUNNERS[name][0])

@@ -24,6 +24,7 @@ main(sys.argv[1:])
 CHAT = {"id": "c", "cmd": "chat", "messages": [{"role": "user", "content": "to be or"}]}
 
 
+@pytest.mark.slow
 def test_the_mock_imports_msgspec_and_no_other_library() -> None:
     guarded = [sys.executable, "-c", GUARD, "--mock", "--text", "a stop", "--fault", "unknown-fields"]
     output = run_worker(guarded, HELLO, LOAD, {**GENERATE, "stop": ["stop"]}, CHAT)
@@ -31,11 +32,13 @@ def test_the_mock_imports_msgspec_and_no_other_library() -> None:
     assert output.text() == "a "
 
 
+@pytest.mark.slow
 def test_the_guard_of_the_test_above_guards() -> None:
     refused = run_worker([sys.executable, "-c", GUARD.replace("main(", "import numpy #")])
     assert b"ModuleNotFoundError: numpy" in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_mock_imports_modules_of_options_only_for_these_options() -> None:
     started = run_worker([sys.executable, "-X", "importtime", *mock()[1:]])
     assert b"lmwire_worker.mock.runner" in started.stderr

@@ -185,6 +185,7 @@ def test_one_slow_answer_holds_up_no_other(scenario: Any) -> None:
     assert ends == ["g", "slow"]
 
 
+@pytest.mark.slow
 def test_ping_reports_an_engine_that_hangs(scenario: Any) -> None:
     with WorkerProcess(command=scenario({"reply": {"text": "once", "then": "hang"}})) as worker:
         worker.load("mock")

@@ -29,6 +29,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder: Path, question: str) -> None:
     request = replace(QUESTIONS[question], ignore_eos=False)
@@ -39,6 +40,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder:
     assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
 
 
+@pytest.mark.slow
 def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
     runner: GenerationRunner, folder: Path
 ) -> None:
@@ -52,6 +54,7 @@ def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
         assert [top.token_id for top in entry.top] == best
 
 
+@pytest.mark.slow
 def test_the_answer_depends_on_each_image_and_on_their_order(runner: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (TALL, OTHER)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]
@@ -149,7 +152,7 @@ def test_a_request_may_end_while_its_images_are_processed(
     driver.add(2, uncached[1])
     for step in range(60):
         if step == 5:
-            assert runner._media_queue
+            assert runner.table.solo
         if step == 20 and 1 in driver.running:
             assert driver.remove(1).generated == 0
         driver.step()
@@ -157,7 +160,7 @@ def test_a_request_may_end_while_its_images_are_processed(
             break
     driver.finish()
     assert contents(driver.answers[0], driver.answers[2]) == contents(*alone)
-    assert not runner._media_queue
+    assert not runner.table.solo
 
 
 @pytest.mark.parametrize("step", ["prefill", "decode"])
@@ -171,7 +174,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
         driver.add(key, request)
     driver.steps(12)
     driver.add(5, shown("A late question, without an image.", cache="off"))
-    generator, fails = runner._active.batch, iter([True])
+    generator, fails = runner.stepper.batch, iter([True])
     does = getattr(generator, step)
 
     def fail_once(*args: object) -> object:

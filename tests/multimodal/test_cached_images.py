@@ -13,6 +13,8 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.media.shown_images import answered, image, said, shown
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, gather
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 
 
@@ -24,6 +26,7 @@ def same(one: Answer, other: Answer) -> None:
 def known(runner: GenerationRunner, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
     admitted = runner.add(99, request, 0, prepared=gather(runner, request))
+    runner.stepper.start_waiting()
     runner.remove(99)
     return admitted.cached_tokens, admitted.prompt_tokens
 

@@ -9,6 +9,8 @@ from random_model import END_OF_TURN
 from support.media.shown_images import image, shown
 from support.runners.generation_runners import Driver, ask, ask_alone, chat
 
+pytestmark = pytest.mark.slow
+
 ONE, TALL = image(1), image(3, 64, 128)
 
 

@@ -16,13 +16,15 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.weights import read_weights
 from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
 from lmwire_worker.multimodal.loader import MultimodalLoader
 from lmwire_worker.multimodal.media_input import Features, MediaInput
 from support.media.shown_images import image, shown
 from support.runners.generation_runners import Driver, FolderOf, ask, gather
+
+pytestmark = pytest.mark.slow
 
 MIB: Final = 2**20
 ROW_TOKENS: Final = 2048

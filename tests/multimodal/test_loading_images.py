@@ -21,6 +21,8 @@ from support.media.shown_images import image, shown
 from support.process.worker_process import SECONDS
 from support.runners.generation_runners import FolderOf, ask, gather, open_runner
 
+pytestmark = pytest.mark.slow
+
 
 def refusal(folder: Path, engine: MlxModelLoader | None = None, **fields: Any) -> RequestError:
     engine = engine or MlxModelLoader()

@@ -16,6 +16,8 @@ from random_vision import HEARING, write_vision_model
 from support.media.shown_images import expected, image, image_of, shown, sound, sound_of
 from support.runners.generation_runners import FolderOf, RunnerOf, ask, gather, open_runner
 
+pytestmark = pytest.mark.slow
+
 
 def rendered(runner: GenerationRunner, request: Chat) -> str:
     gathering = gather(runner, request)

@@ -22,6 +22,8 @@ from support.models.talking_vision import TIME, TOOLS, WEATHER
 from support.runners.batch_equivalence import check
 from support.runners.generation_runners import Answer, chat
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 20}
 LONG: dict[str, Any] = SAMPLED | {"max_tokens": 80}

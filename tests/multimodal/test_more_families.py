@@ -9,6 +9,8 @@ from support.media.shown_images import image, shown
 from support.models.vision_families import MORE, write_another_vision_model
 from support.runners.generation_runners import ask, ask_alone, chat, open_runner
 
+pytestmark = pytest.mark.slow
+
 REFUSED = {
     "llama4": "it keeps a ChunkedKVCache",
     "llava_next": "places of the",

@@ -18,6 +18,8 @@ from random_vision import write_vision_model
 from support.media.reading_media import TONES, encoded, in_base64, picture
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 
 def chat(id: str, *media: Event) -> Event:
     messages = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, *media]}]

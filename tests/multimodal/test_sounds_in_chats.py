@@ -14,6 +14,8 @@ from support.media.reading_media import TONES
 from support.media.shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
 from support.runners.generation_runners import Answer, Driver, ask, ask_alone, gather
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, LONG = sound(1), sound(2), sound(3, 2.5)
 IMAGE = image(1)
 
@@ -131,6 +133,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
     admitted = runner.add(99, question, 0, prepared=gather(runner, question))
+    runner.stepper.start_waiting()
     runner.remove(99)
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = runner.tokenize(tokenize, gather(runner, tokenize))

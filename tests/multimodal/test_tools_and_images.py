@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import CalledTool, Chat, Message, TextPart, Tokenize
@@ -10,6 +11,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.media.shown_images import image, said, shown
 from support.models.talking_vision import CALL, TOOLS, WEATHER
 from support.runners.generation_runners import ask, chat, gather
+
+pytestmark = pytest.mark.slow
 
 ONE, OTHER = image(1), image(2)
 CALLED = CalledTool(id="call_1", name=WEATHER.function.name, arguments={"city": "Rome"})
@@ -24,7 +27,8 @@ def images_in(runner: GenerationRunner, messages: Sequence[Message]) -> list[int
     """Return the indices of image tokens in a conversation."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = runner.tokenize(request, gather(runner, request))
-    placeholders = runner._preparer._tokenizer.convert_tokens_to_ids(["<|image_pad|>", "<image_soft_token>"])
+    find = runner._preparer._tokenizer.convert_tokens_to_ids
+    placeholders = (find("<|image_pad|>"), find("<image_soft_token>"))
     return [place for place, token in enumerate(tokens) if token in placeholders]
 
 
@@ -48,6 +52,7 @@ def test_after_a_tools_result_the_image_is_still_there_and_not_processed_again(t
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)
     admitted = talker.add(0, request, 0, prepared=gather(talker, request))
+    talker.stepper.start_waiting()
     talker.remove(0)
     places = images_in(talker, CONVERSATION)
     assert places == images_in(talker, CONVERSATION[:1]) != []

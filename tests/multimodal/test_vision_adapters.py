@@ -18,6 +18,8 @@ from support.media.shown_images import image, shown
 from support.models.adapters import Host, write_adapter
 from support.runners.generation_runners import FolderOf, ask
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [10, 20, 30, 40]
 IN_MLX_LM = ["qwen2_5_vl", "qwen3_vl"]
 IN_MLX_VLM = ["qwen3_vl", "gemma3", "smolvlm"]

@@ -12,6 +12,8 @@ from support.media.reading_media import encoded, picture, wav
 from support.media.shown_images import image
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 DATA = image(1).media.data
 SHOWN = {"type": "image", "media": {"data": DATA}}
 

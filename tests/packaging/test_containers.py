@@ -14,7 +14,7 @@ from lmwire_http.cli.parser import make_parser
 from lmwire_http.server.server import FINAL_ERRORS_S
 from lmwire_http.settings import Settings
 from lmwire_http.telemetry.traces import FLUSH_S
-from support.http.http_server import MOCK, served, wait_until
+from support.http.http_server import MOCK, served_process, wait_until
 from support.http.raw_http import CHAT, asked, chat_body
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def manifests() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def samples() -> dict[str, set[str]]:
     """The labels of each sample of /metrics of a server that has answered a stream."""
-    with served("mock", "--worker", MOCK) as server:
+    with served_process("mock", "--worker", MOCK) as server:
         assert asked(server.url, "POST", CHAT, chat_body("three words here", stream=True)).status == 200
         texts: list[str] = []
 
@@ -110,6 +110,7 @@ def samples() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_each_metric_and_label_of_the_dashboard_is_one_of_the_server(samples: dict[str, set[str]]) -> None:
     dashboard = json.loads((PACKAGING / "grafana" / "lmwire.json").read_text())
     for panel in dashboard["panels"]:

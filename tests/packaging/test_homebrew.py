@@ -1,7 +1,8 @@
 """The Homebrew formula that tools/homebrew_formula.py writes: checked as `brew audit` does, installed and tested.
 
 homebrew.rb stands in for Homebrew, and installs a wheel of this checkout without its dependencies. The installed
-program finds those in the tests' environment.
+program finds those in the tests' environment. The installation runs at night; the formula itself is checked for each
+commit.
 """
 
 import hashlib
@@ -26,6 +27,8 @@ from support.process.lmwire_command import REPOSITORY
 from support.process.programs import program
 from support.process.worker_process import SECONDS
 from support.wheels import build_wheel
+
+pytestmark = pytest.mark.slow
 
 LONGEST_DESCRIPTION = 80
 LONGEST_LINE = 118
@@ -150,6 +153,7 @@ def test_what_homebrew_refuses_is_refused_here(
     assert problem in result.stderr
 
 
+@pytest.mark.nightly
 def test_the_installation_has_the_command_its_manual_pages_and_completions(installed: Path) -> None:
     package = installed / "opt/lmwire"
     assert os.access(package / "bin/lmwire", os.X_OK)
@@ -162,12 +166,14 @@ def test_the_installation_has_the_command_its_manual_pages_and_completions(insta
         assert "lmwire" in (package / completion).read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("installed")
 def test_its_test_passes(formula: Path, wheel: Path) -> None:
     result = homebrew("test", formula, wheel)
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("installed")
 def test_its_test_fails_for_another_version(formula: Path, wheel: Path, tmp_path: Path) -> None:
     result = homebrew("test", changed(formula, "version.to_s", '"9.9.9"', tmp_path), wheel)
@@ -175,6 +181,7 @@ def test_its_test_fails_for_another_version(formula: Path, wheel: Path, tmp_path
     assert "does not match /9" in result.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("installed")
 def test_its_service_starts_the_server(stanzas: dict[str, Any], tmp_path: Path) -> None:
     with subprocess.Popen(

@@ -1,4 +1,7 @@
-"""Two servers with packaging/nginx/lmwire.conf in front: one may die."""
+"""Two servers with packaging/nginx/lmwire.conf in front: one may die.
+
+It runs at night: two servers, nginx and a death take long, and the file seldom changes.
+"""
 
 import re
 import subprocess
@@ -6,11 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.http.http_server import MOCK, Server, served
+import pytest
+
+from support.http.http_server import MOCK, Server, served_process
 from support.http.ports import unused_port
 from support.http.raw_http import CHAT, asked, chat_body
 from support.process.programs import program
 from support.process.worker_process import SECONDS
+
+pytestmark = pytest.mark.nightly
 
 CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "lmwire.conf"
 
@@ -50,8 +57,8 @@ def chats(server: Server) -> int:
 
 def test_requests_go_on_when_the_server_that_answered_them_dies(tmp_path: Path) -> None:
     with (
-        served("mock", "--worker", MOCK) as one,
-        served("mock", "--worker", MOCK) as other,
+        served_process("mock", "--worker", MOCK) as one,
+        served_process("mock", "--worker", MOCK) as other,
         proxy(tmp_path, [one, other]) as url,
     ):
         body = chat_body("three words here", model="mock", stream=True)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from support.process.worker_process import SECONDS
 CI_RUN = REPOSITORY / ".ci/run"
 WORKFLOWS = REPOSITORY / ".github/workflows"
 CHECK: Any = yaml.safe_load((WORKFLOWS / "check.yml").read_text())
+NIGHTLY: Any = yaml.safe_load((WORKFLOWS / "nightly.yml").read_text())
 RELEASE: Any = yaml.safe_load((WORKFLOWS / "release.yml").read_text())
 OF_WORKFLOWS = {"go", "node"}
 """Programs that the workflows set up in a newer version than Debian has."""
@@ -25,7 +27,7 @@ def commands(job: Any) -> list[str]:
     return [step["run"] for step in job["steps"] if "run" in step]
 
 
-def ci_run(folder: Path, *programs: str, **environment: str) -> list[str]:
+def ci_run(folder: Path, *programs: str, target: Sequence[str] = (), **environment: str) -> list[str]:
     """Return what .ci/run calls on a machine that has only some programs."""
     calls = folder / "calls"
     for name in ("apt-get", "make", "sudo", *programs):
@@ -34,7 +36,7 @@ def ci_run(folder: Path, *programs: str, **environment: str) -> list[str]:
     (folder / "id").write_text("#!/bin/sh\necho ${USER_ID:-0}\n")
     (folder / "id").chmod(0o755)
     (folder / "dirname").symlink_to(shutil.which("dirname") or "/usr/bin/dirname")
-    command = [shutil.which("bash") or "/bin/bash", str(CI_RUN)]
+    command = [shutil.which("bash") or "/bin/bash", str(CI_RUN), *target]
     subprocess.run(command, env={"PATH": str(folder), **environment}, check=True, timeout=SECONDS)
     return calls.read_text().splitlines()
 
@@ -48,7 +50,7 @@ def listed_programs(installer: str) -> list[str]:
 
 def test_the_workflow_tests_with_the_programs_of_the_ci_on_each_system() -> None:
     for system in ("linux", "macos"):
-        assert commands(CHECK["jobs"][system])[-1] == ".ci/run"
+        assert commands(CHECK["jobs"][system])[-1] == '.ci/run "$TARGET"'
     text = (WORKFLOWS / "check.yml").read_text()
     assert not re.search(r"apt-get|brew|make test", text)
     assert CHECK["env"]["CI"] == "true"
@@ -61,6 +63,7 @@ def test_the_ci_has_each_program_that_a_test_asks_for() -> None:
     assert asked - OF_WORKFLOWS <= set(listed_programs("apt-get"))
 
 
+@pytest.mark.slow
 def test_the_ci_installs_what_is_missing_and_runs_the_tests(tmp_path: Path) -> None:
     update, install, make = ci_run(tmp_path, "fish", "nvim")
     assert update == "apt-get update -qq"
@@ -70,20 +73,37 @@ def test_the_ci_installs_what_is_missing_and_runs_the_tests(tmp_path: Path) -> N
     assert make == "make test"
 
 
+@pytest.mark.slow
 def test_the_ci_installs_nothing_where_nothing_is_missing(tmp_path: Path) -> None:
     assert ci_run(tmp_path, *listed_programs("apt-get")) == ["make test"]
 
 
+@pytest.mark.slow
+def test_the_ci_runs_another_target_if_it_is_named(tmp_path: Path) -> None:
+    assert ci_run(tmp_path, *listed_programs("apt-get"), target=["test-all"]) == ["make test-all"]
+
+
+def test_everything_runs_at_night_and_before_a_release() -> None:
+    assert "schedule" in NIGHTLY[True]  # YAML reads the key `on` so
+    for job in (NIGHTLY["jobs"]["all"], RELEASE["jobs"]["check"]):
+        assert job["uses"] == "./.github/workflows/check.yml"
+        assert job["with"] == {"target": "test-all"}
+    assert CHECK["env"]["TARGET"] == "${{ inputs.target || 'test' }}"
+
+
+@pytest.mark.slow
 def test_the_ci_leaves_a_developers_machine_as_it_is(tmp_path: Path) -> None:
     assert ci_run(tmp_path, USER_ID="1000") == ["make test"]
 
 
+@pytest.mark.slow
 def test_a_workflow_without_roots_rights_installs_with_sudo(tmp_path: Path) -> None:
     update, install, _ = ci_run(tmp_path, USER_ID="1000", CI="true")
     assert update.startswith("sudo ") and update.endswith(" apt-get update -qq")
     assert install.startswith("sudo ") and " apt-get install " in install
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tag", "version", "heading", "accepted"),
     [

@@ -1,4 +1,9 @@
-"""One browser and one server for the tests of a file, and a fresh profile for each test."""
+"""One browser and one server for the tests of a file, and a fresh profile for each test.
+
+For each commit run test_conversation.py, test_safety.py and test_endpoints.py. They alone notice that the page does not
+fit the API, and that an answer can run code. Layout, storage, tabs and changes of the server are the page's own code,
+which few commits touch: they run at night.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.page.chat_page import ChatPage, chromium, profile
 
 SCRIPT = Path(__file__).with_name("page_answers.json")
@@ -21,7 +26,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Serve a mock worker that answers as page_answers.json defines."""
-    with served("tests/mock-7b", "--worker", f"{MOCK} --scenario {SCRIPT}") as server:
+    with served_process("tests/mock-7b", "--worker", f"{MOCK} --scenario {SCRIPT}") as server:
         yield server
 
 

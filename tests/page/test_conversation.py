@@ -3,11 +3,14 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, body_of
 from support.page.holding import HOLD_TIMERS
+
+pytestmark = pytest.mark.slow
 
 WEATHER = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 

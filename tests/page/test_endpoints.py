@@ -5,8 +5,10 @@ import re
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.raw_http import asked
+
+pytestmark = pytest.mark.slow
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 TYPES = {"main.js": "text/javascript", "css/base.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -66,11 +68,11 @@ def test_a_page_of_another_origin_does_not_get_it(server: Server) -> None:
 
 
 def test_the_page_is_open_where_the_api_needs_a_key_and_absent_where_it_is_switched_off() -> None:
-    with served("--worker", MOCK, "--api-key", "k-1") as locked:
+    with served_process("--worker", MOCK, "--api-key", "k-1") as locked:
         assert asked(locked.url, "GET", "/", accept=BROWSER).body.startswith(b"<!doctype html>")
         assert asked(locked.url, "GET", "/page/main.js").status == 200
         assert asked(locked.url, "GET", "/v1/models").status == 401
-    with served("--worker", MOCK, "--no-page") as without:
+    with served_process("--worker", MOCK, "--no-page") as without:
         assert asked(without.url, "GET", "/", accept=BROWSER).body == GREETING
         assert asked(without.url, "GET", "/page/main.js").status == 404
 

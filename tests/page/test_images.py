@@ -9,8 +9,10 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from random_vision import write_vision_model
-from support.http.http_server import Server, served
+from support.http.http_server import Server, served_process
 from support.page.chat_page import ChatPage, body_of
+
+pytestmark = pytest.mark.nightly
 
 PASTE = """(field, data) => {
     const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
@@ -32,7 +34,7 @@ DROP = """(data) => {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("models") / "seeing"
     write_vision_model(folder, "smolvlm")
-    with served(str(folder), "--max-tokens", "4") as server:
+    with served_process(str(folder), "--max-tokens", "4") as server:
         yield server
 
 

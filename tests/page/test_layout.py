@@ -8,6 +8,8 @@ from playwright.sync_api import Browser, ViewportSize, expect
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, profile
 
+pytestmark = pytest.mark.nightly
+
 DESKTOP: ViewportSize = {"width": 1180, "height": 800}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 GROW_TWICE = """() => new Promise((resolve) => {

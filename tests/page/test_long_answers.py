@@ -7,8 +7,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, expect
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.page.chat_page import ChatPage, profile
+
+pytestmark = pytest.mark.nightly
 
 PARAGRAPHS: Final = 500
 _WORDS: Final = "has **bold** words and `code` and enough others to fill one line, so that it ends here now."
@@ -60,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     script = tmp_path_factory.mktemp("script") / "long.json"
     rules = [{"match": {"last_message": "a long answer"}, "reply": {"text": LONG}}]
     script.write_text(json.dumps({"rules": rules}))
-    with served("mock", "--worker", f"{MOCK} --scenario {script}") as server:
+    with served_process("mock", "--worker", f"{MOCK} --scenario {script}") as server:
         yield server
 
 

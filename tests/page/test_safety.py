@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, Response, expect
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, profile
 
+pytestmark = pytest.mark.slow
+
 MAX_BYTES = 200_000
 SCREENSHOTS = os.environ.get("LMWIRE_SCREENSHOTS")
 """Folder that the README's images are written to; none if it is not set."""

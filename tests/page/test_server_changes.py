@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Request, Route, expect
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.ports import unused_port
 from support.page.chat_page import ChatPage
 
 from .conftest import SCRIPT
+
+pytestmark = pytest.mark.nightly
 
 WORKER = ("--worker", f"{MOCK} --scenario {SCRIPT}")
 
@@ -24,7 +26,7 @@ ASK_FOR_THE_MODELS = "document.dispatchEvent(new Event('visibilitychange'))"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Serve two models and demand a key."""
-    with served("tests/one", "tests/two", *WORKER, "--api-key", "k-1") as server:
+    with served_process("tests/one", "tests/two", *WORKER, "--api-key", "k-1") as server:
         yield server
 
 
@@ -157,7 +159,7 @@ def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tm
     step = {"stage": "read", "current": 40, "total": 100, "unit": "bytes", "delay_ms": 500}
     script = tmp_path / "slow.json"
     script.write_text(json.dumps({"rules": [{"match": {"cmd": "load"}, "reply": {"progress": [step] * 1200}}]}))
-    with served("tests/slow", "--worker", f"{MOCK} --scenario {script}") as server:
+    with served_process("tests/slow", "--worker", f"{MOCK} --scenario {script}") as server:
         page = ChatPage(context, server.url)
         page.ask("alpha")
         expect(page.answer("running").locator(".waiting")).to_have_text(re.compile("Loading the model 40 %"))
@@ -171,7 +173,7 @@ def test_an_answer_shows_how_far_its_model_is_loaded(context: BrowserContext, tm
 
 def test_a_restart_of_the_server_is_noticed_and_the_page_goes_on(context: BrowserContext) -> None:
     port = str(unused_port())
-    with served("tests/one", *WORKER, "--port", port) as first:
+    with served_process("tests/one", *WORKER, "--port", port) as first:
         page = ChatPage(context, first.url)
         page.answered("alpha")
         page.ask("say one and wait")
@@ -183,7 +185,7 @@ def test_a_restart_of_the_server_is_noticed_and_the_page_goes_on(context: Browse
     answer = page.answer("failed")
     expect(answer).to_contain_text("The connection to the server was lost.")
     expect(page.text(answer)).to_have_text("One two")
-    with served("tests/one", *WORKER, "--port", port):
+    with served_process("tests/one", *WORKER, "--port", port):
         expect(offline).to_be_hidden()
         expect(page.text(page.answered("beta"))).to_have_text("beta")
     assert page.foreign == []

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, body_of
 from support.page.holding import HOLD_FILES, results_held
+
+pytestmark = pytest.mark.nightly
 
 
 def test_a_message_is_written_only_when_there_is_a_place_for_it(context: BrowserContext, server: Server) -> None:

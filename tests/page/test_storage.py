@@ -1,10 +1,13 @@
 """Conversations that the browser keeps: two tabs at once, a reload in the middle of an answer, and a full storage."""
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage
 from support.page.holding import HOLD_TIMERS, results_held
+
+pytestmark = pytest.mark.nightly
 
 HOLD_MESSAGES = results_held("IDBIndex", "getAll")
 HOLD_LIST = results_held("IDBObjectStore", "getAll")

@@ -57,7 +57,7 @@ def test_each_family_has_its_tokens_around_the_gap(family: str, expected: str) -
 
 def test_code_llama_has_its_space_before_the_prefix_alone() -> None:
     found = code_llama_tokenizer()
-    pieces = found.convert_ids_to_tokens(tokens(found, "a b", "c"))
+    pieces = [found.convert_ids_to_tokens(token) for token in tokens(found, "a b", "c")]
     assert pieces == ["<s>", "▁<PRE>", "▁", "a", "▁", "b", "▁<SUF>", "c", "▁<MID>"]
 
 

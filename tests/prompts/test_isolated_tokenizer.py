@@ -8,11 +8,11 @@ from threading import Event as Signal
 from typing import Any, Final
 
 import pytest
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.preparation import Preparer
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.engine.preparation import PreparationThreads
+from lmwire_worker.models.tokenizer import Tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.process.cancellation import WorkCancelled
 from lmwire_worker.prompts import isolated_tokenizer
 from lmwire_worker.prompts.isolated_tokenizer import QUICK_CHARACTERS, IsolatedTokenizer
@@ -29,30 +29,30 @@ ENDLESS: Final = "a" * 20_000 + "!b"
 """A text on which it takes minutes."""
 
 
-def opened(folder: Path, content: Any) -> TokenizerWrapper:
+def opened(folder: Path, content: Any) -> Tokenizer:
     write_tokenizer(folder, content)
     (folder / "config.json").write_text('{"model_type": "llama"}')
     return load_tokenizer(folder, {}, trust_remote_code=True)
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> TokenizerWrapper:
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return opened(tmp_path_factory.mktemp("usual"), plain())
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> TokenizerWrapper:
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return opened(tmp_path_factory.mktemp("slow"), plain() | {"pre_tokenizer": splitting(SLOW)})
 
 
-def tokens_of(tokenizer: TokenizerWrapper, text: str) -> list[int]:
+def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
     return Encoder(tokenizer).encode(text, "prompt", add_special_tokens=True, allow_overflow=True)
 
 
 @pytest.mark.parametrize(
     "text", ["", "Hello, wörld <|end|>\n", "é界\U0001f600", "ab " * (QUICK_CHARACTERS // 2)], ids=len
 )
-def test_a_process_gives_the_same_tokens_and_text(usual: TokenizerWrapper, text: str) -> None:
+def test_a_process_gives_the_same_tokens_and_text(usual: Tokenizer, text: str) -> None:
     isolated = IsolatedTokenizer(usual)
     expected = usual.encode(text)
     assert isolated.encode(text, "prompt", add_special_tokens=True) == expected
@@ -69,7 +69,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_process")
-def test_usual_texts_of_usual_tokenizers_stay_in_the_worker(usual: TokenizerWrapper) -> None:
+def test_usual_texts_of_usual_tokenizers_stay_in_the_worker(usual: Tokenizer) -> None:
     assert len(tokens_of(usual, "ab " * 1000)) == 3000
     assert Encoder(usual).decode([0, 1], "token_ids") == '!"'
     assert Encoder(usual).is_quick
@@ -89,9 +89,7 @@ def test_a_panic_of_the_tokenizer_is_an_error_that_names_the_field() -> None:
     assert (refused.value.code, refused.value.field) == ("invalid_request", "prompt")
 
 
-def test_a_text_that_takes_too_long_is_an_error_of_its_own(
-    slow: TokenizerWrapper, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_takes_too_long_is_an_error_of_its_own(slow: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 0.5)
     encoder = Encoder(slow)
     assert not encoder.is_quick
@@ -109,14 +107,14 @@ def test_a_tokenizer_that_grows_texts_is_stopped_by_its_memory(tmp_path: Path, m
 
 
 @pytest.fixture
-def preparer() -> Iterator[Preparer]:
-    preparer = Preparer({"plain": 1})
+def preparer() -> Iterator[PreparationThreads]:
+    preparer = PreparationThreads({"plain": 1})
     yield preparer
     preparer.close()
 
 
 def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
-    slow: TokenizerWrapper, preparer: Preparer, monkeypatch: pytest.MonkeyPatch
+    slow: Tokenizer, preparer: PreparationThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
     encoder, ended = Encoder(slow), [Signal(), Signal()]
@@ -135,7 +133,7 @@ def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
     assert following.result() == [65, 0]
 
 
-def test_a_long_text_delays_no_short_one(slow: TokenizerWrapper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_delays_no_short_one(slow: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
     isolated = IsolatedTokenizer(slow)
     with ThreadPoolExecutor(1) as threads:

@@ -15,8 +15,7 @@ OWN = "{{ messages[0].content }}"
 def named(templates: dict[str, str] | str | None) -> Any:
     """Return a tokenizer with these templates of its model. It is not shared, because a choice changes it."""
     made = tokenizer.__wrapped__(OWN)
-    made._tokenizer.chat_template = templates
-    made.has_chat_template = templates is not None
+    made.chat_template = templates
     return made
 
 
@@ -36,14 +35,14 @@ def test_without_a_name_the_default_template_stays() -> None:
 def test_one_of_several_templates_is_chosen(name: str) -> None:
     made = named({"default": OWN, "short": "s"})
     assert choose_template(made, name, None) == "short"
-    assert made._tokenizer.chat_template == "s"
+    assert made.chat_template == "s"
 
 
 def test_a_file_of_the_folder_wins_over_the_models_template(tmp_path: Path) -> None:
     (tmp_path / "short.jinja").write_text("from the folder")
     made = named({"default": OWN, "short": "s"})
     assert choose_template(made, "short", tmp_path) == "short"
-    assert made._tokenizer.chat_template == "from the folder"
+    assert made.chat_template == "from the folder"
 
 
 def test_an_unknown_name_lists_the_templates(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import AudioPart, Chat, Generate, ImagePart, Media, Message, RequestError, TextPart, Tokenize
+from lmwire_worker.models.resolve import BUILTIN
 from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.sandbox import Sandbox
@@ -50,9 +51,16 @@ def test_the_tokens_of_a_chat_are_those_of_its_text() -> None:
     )
 
 
+def by_transformers(messages: list[dict[str, str]], **options: Any) -> Any:
+    """Return the tokens that transformers itself makes of a conversation with the built-in model."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(BUILTIN / "tiny").apply_chat_template(messages, return_dict=False, **options)
+
+
 def test_the_built_in_models_prompt_is_what_its_tokenizer_makes_of_it() -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-    expected = tokenizer(None).apply_chat_template(messages, add_generation_prompt=True)
+    expected = by_transformers(messages, add_generation_prompt=True)
     assert prompt(None, system("Be brief."), user("Hello")).tokens == list(expected)
 
 
@@ -90,7 +98,7 @@ def test_no_beginning_of_text_is_doubled() -> None:
     from tokenizers.processors import TemplateProcessing
 
     found = tokenizer.__wrapped__("{{ bos_token }}{{ messages[0].content }}")
-    found.bos_token = "<|endoftext|>"
+    found.special_tokens_map["bos_token"] = "<|endoftext|>"
     begin = found.bos_token_id
     found.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", begin)]
@@ -107,8 +115,7 @@ def test_a_model_without_a_template_reads_a_line_for_each_message() -> None:
     from tokenizers.processors import TemplateProcessing
 
     bare = tokenizer.__wrapped__(None)
-    bare._tokenizer.chat_template = None
-    bare.has_chat_template = False
+    bare.chat_template = None
     messages = [system("Be brief."), user("Hi"), assistant("Hello"), user("Who?")]
     lines = "system: Be brief.\nuser: Hi\nassistant: Hello\nuser: Who?"
     found = build_prompt(Chat(messages=messages), Encoder(bare), VOCABULARY, PLAIN)
@@ -269,7 +276,7 @@ def test_without_generation_prompt_the_last_turn_keeps_its_end() -> None:
 
 def test_without_generation_prompt_the_prompt_is_transformers_own() -> None:
     messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
-    expected = tokenizer(None).apply_chat_template(messages, add_generation_prompt=False)
+    expected = by_transformers(messages, add_generation_prompt=False)
     assert prompt(None, user("Hello"), assistant("Hi"), add_generation_prompt=False).tokens == list(expected)
 
 
@@ -374,7 +381,7 @@ def test_a_template_in_python_is_used_as_any_other() -> None:
     from mlx_lm.chat_templates import deepseek_v32
 
     found = tokenizer.__wrapped__(None)
-    found._chat_template = deepseek_v32.apply_chat_template
+    found.renderer = deepseek_v32.apply_chat_template
 
     def texts(**fields: Any) -> Prompt:
         request = Chat(messages=[user("Hi"), assistant("", tool_calls=[call()]), result("sunny")], **fields)

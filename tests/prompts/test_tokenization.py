@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 from tokenizers import AddedToken, normalizers, pre_tokenizers
 
 from lmwire_protocol import RequestError
+from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.prompts.token_lower_bound import TokenLowerBound
 from lmwire_worker.prompts.tokenization import LARGE_CHARACTERS, Encoder
 from support.runners.constrained import write_tokenizer
@@ -28,10 +28,10 @@ def test_the_lower_bound_of_a_long_text_is_useful() -> None:
     assert TokenLowerBound(tokenizer(None)).tokens("hello world " * 1000) > 500
 
 
-def _changed(folder: Path, **parts: Any) -> TokenizerWrapper:
+def _changed(folder: Path, **parts: Any) -> Tokenizer:
     found = write_tokenizer(folder, [])
     for name, part in parts.items():
-        setattr(found._tokenizer.backend_tokenizer, name, part)
+        setattr(found.backend_tokenizer, name, part)
     return found
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_certain_of_a_tokenizer_that_may_drop_or_rewrite_text(tmp_pat
     }.items():
         assert TokenLowerBound(_changed(tmp_path / name, **parts)).tokens("a b " * 1000) == 0
     stripping = write_tokenizer(tmp_path / "strips", [])
-    stripping._tokenizer.add_tokens([AddedToken("<x>", lstrip=True)])
+    stripping.backend_tokenizer.add_tokens([AddedToken("<x>", lstrip=True)])
     assert TokenLowerBound(stripping).tokens("a b " * 1000) == 0
 
 

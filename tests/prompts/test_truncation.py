@@ -8,11 +8,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Regex, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as Backend
 
 from lmwire_protocol import Generate, RequestError
+from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.prompts import tokenization as encoding
 from lmwire_worker.prompts import truncation
 from lmwire_worker.prompts.tokenization import Encoder
@@ -158,13 +158,13 @@ WORDS += [
 
 
 @cache
-def _configured(name: str) -> TokenizerWrapper:
+def _configured(name: str) -> Tokenizer:
     """Return a tokenizer that splits texts as a family of models does, trained on a few words."""
     if name == "built-in":
         return tokenizer(None)
     parts = CONFIGURATIONS[name]
     is_byte_level = "ByteLevel" in str(parts.get("pre_tokenizer"))
-    made = Tokenizer(models.BPE(byte_fallback=not is_byte_level, unk_token=None if is_byte_level else "<0x00>"))
+    made = Backend(models.BPE(byte_fallback=not is_byte_level, unk_token=None if is_byte_level else "<0x00>"))
     for part, value in parts.items():
         setattr(made, part, value)
     if name == "Llama 2":
@@ -179,8 +179,7 @@ def _configured(name: str) -> TokenizerWrapper:
     if name == "Llama 2":
         made.pre_tokenizer = None  # pyright: ignore[reportAttributeAccessIssue]
     made.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)])
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
-    return TokenizerWrapper(wrapped)
+    return Tokenizer(made, special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
 
 
 @pytest.fixture

@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.process.worker_process import Event, WorkerProcess
 from support.process.worker_thread import MockOnThread
 from support.protocol.universal_rules import check_session
+
+pytestmark = pytest.mark.slow
 
 IDS = st.sampled_from("abcdefgh")
 PATHS = st.sampled_from(["mock", "mock", "mock:step_ms=1", "mock:load_steps=5,step_ms=1", "nowhere"])

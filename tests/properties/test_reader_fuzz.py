@@ -6,11 +6,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import support
 from lmwire_protocol import Command, Hello, Quit, RequestError
 from support.process.worker_process import TERMINALS, WorkerProcess
 from support.protocol.mutated_lines import Mutator
 from support.protocol.reading import read_command
+
+pytestmark = pytest.mark.slow
 
 FUZZ = Path(support.__file__).parent / "protocol/reader_fuzz.py"
 SEEDS = (20240, 20241)

@@ -24,6 +24,8 @@ from support.process.worker_process import TERMINALS, Event, WorkerProcess
 from support.protocol import prose
 from support.protocol.prose import Transcript
 
+pytestmark = pytest.mark.slow
+
 TINY = "builtin:tiny"
 LONG = {"max_tokens": 400, "ignore_eos": True}
 # With several answers each, they run for a minute.

@@ -1,8 +1,12 @@
 """A real worker answers the vectors as they state, with lines that are valid under the schema."""
 
+import pytest
+
 from support.process.worker_process import Event, WorkerProcess
 from support.protocol.reading import event_kind, schema_accepts
 from support.protocol.vectors import Vector, read
+
+pytestmark = pytest.mark.slow
 
 ENDS_THE_WORKER = {"hello: protocol, both at the highest"}
 NAMES_A_PROCESS = {"hello: every field", "hello: host_pid at its lowest", "hello: host_pid at its highest"}

@@ -1,4 +1,7 @@
-"""Servers for real clients: one with the built-in model, one that calls tools as scripted_answers.json defines."""
+"""Servers for real clients: one with the built-in model, one that calls tools as scripted_answers.json defines.
+
+The clients run at night. Their sample for each commit is tests/http/captured, which replays the requests they sent.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,19 +11,19 @@ import pytest
 from support.clients.agents import write_long_model
 from support.clients.relay import Relay, relayed
 from support.clients.running import Outside, client_environment, no_outside
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served_process
 
 
 @pytest.fixture(scope="session")
 def tiny_url() -> Iterator[str]:
-    with served("builtin:tiny") as server:
+    with served_process("builtin:tiny") as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def scripted_url() -> Iterator[str]:
     script = Path(__file__).with_name("scripted_answers.json")
-    with served("--worker", f"{MOCK} --scenario {script}") as server:
+    with served_process("--worker", f"{MOCK} --scenario {script}") as server:
         yield server.url
 
 
@@ -53,7 +56,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, outside: Outside) -> d
 
 @pytest.fixture(scope="session")
 def long_context_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(str(write_long_model(tmp_path_factory.mktemp("models") / "long"))) as server:
+    with served_process(str(write_long_model(tmp_path_factory.mktemp("models") / "long"))) as server:
         yield server.url
 
 

@@ -8,6 +8,8 @@ from support.clients.answers import ANSWERED, check_person
 from support.clients.relay import Relay
 from support.clients.running import Outside, Results, run_node
 
+pytestmark = pytest.mark.nightly
+
 PROVIDERS = ("responses", "chat", "compatible", "anthropic")
 every_provider = pytest.mark.parametrize("provider", PROVIDERS)
 CALLED: Any = {"text": ANSWERED, "calls": [{"toolName": "weather", "input": {"city": "Rome"}}]}

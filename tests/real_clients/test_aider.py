@@ -12,6 +12,8 @@ from support.clients.relay import Relay
 from support.clients.running import Outside
 from support.process.programs import refuse
 
+pytestmark = pytest.mark.nightly
+
 ARGUMENTS = ["--yes-always", "--no-gitignore", "--no-check-update", "--no-show-release-notes", "--analytics-disable"]
 ARGUMENTS += ["--edit-format", "whole", "--message", TASK, "hello.txt"]
 # Otherwise it downloads the prices of models.

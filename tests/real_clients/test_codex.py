@@ -9,6 +9,8 @@ from support.clients.agents import DONE, TASK, calling_server, finish_task
 from support.clients.relay import Relay
 from support.clients.running import Outside
 
+pytestmark = pytest.mark.nightly
+
 ARGUMENTS = ["exec", "--dangerously-bypass-approvals-and-sandbox", TASK]
 SETTINGS = {
     ".codex/config.toml": """

@@ -6,6 +6,8 @@ from support.clients.answers import ANSWERED, check_person, check_text
 from support.clients.relay import Relay
 from support.clients.running import Outside, Results, run_node
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def openai(environment: dict[str, str], tiny: Relay, scripted: Relay) -> Results:

@@ -6,6 +6,8 @@ from support.clients.answers import ANSWERED, check_person, check_text
 from support.clients.relay import Relay
 from support.clients.running import Outside, Results, run_python
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def openai_agents(environment: dict[str, str], tiny: Relay, scripted: Relay) -> Results:

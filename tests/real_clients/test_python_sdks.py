@@ -10,6 +10,8 @@ from support.clients.installation import python_environment
 from support.clients.relay import Relay
 from support.clients.running import Outside, Results, run_client, run_python
 
+pytestmark = pytest.mark.nightly
+
 LLM_MODEL = """
 - model_id: {name}
   model_name: {model}

@@ -54,6 +54,7 @@ def test_a_template_cannot_do_what_is_forbidden() -> None:
         assert "text" not in jinja.render(source, {}) or "class" not in jinja.render(source, {})["text"]
 
 
+@pytest.mark.slow
 def test_the_sandbox_serves_again_after_a_limit_was_exceeded() -> None:
     sandbox = Sandbox()
     endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
@@ -66,6 +67,7 @@ def test_the_sandbox_serves_again_after_a_limit_was_exceeded() -> None:
         sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_cancel_ends_the_answer_and_the_next_question_is_answered() -> None:
     sandbox, cancellation = Sandbox(), Cancellation()
     endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
@@ -86,6 +88,7 @@ def test_a_cancel_ends_the_answer_and_the_next_question_is_answered() -> None:
     sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_cancel_after_the_answer_ends_nothing() -> None:
     sandbox, cancellation = Sandbox(), Cancellation()
     with cancellation.of_this_thread():
@@ -97,6 +100,7 @@ def test_a_cancel_after_the_answer_ends_nothing() -> None:
     sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_sandbox_is_an_error() -> None:
     sandbox = Sandbox()
     sandbox.start()
@@ -109,6 +113,7 @@ def test_a_crash_of_the_sandbox_is_an_error() -> None:
     sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_long_answer_is_whole_if_its_process_is_stopped_while_it_writes() -> None:
     question = {"subject": "render", "source": "{{ 'x' * 1000000 }}", "values": {}, "limits": [60, 2**30]}
     expected = messages.encode({"text": "x" * 1_000_000})

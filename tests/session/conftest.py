@@ -1,6 +1,7 @@
 import pytest
 
 from lmwire_worker.session.request_registry import RequestRegistry
+from support.runners.clock import Clock
 from support.runners.registry_recorder import Recorder
 
 
@@ -10,5 +11,10 @@ def outbox() -> Recorder:
 
 
 @pytest.fixture
-def registry(outbox: Recorder) -> RequestRegistry:
-    return RequestRegistry(outbox)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def registry(outbox: Recorder, clock: Clock) -> RequestRegistry:
+    return RequestRegistry(outbox, clock)

@@ -11,22 +11,8 @@ from lmwire_worker.session.lifecycle import LifecycleMonitor
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
+from support.runners.clock import Clock
 from support.runners.registry_recorder import Recorder
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(lifecycle, "time", clock)
-    return clock
 
 
 @pytest.fixture
@@ -40,7 +26,7 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def monitor(registry: RequestRegistry) -> Iterator[LifecycleMonitor]:
     """Yield the monitor of a worker with a request that the engine does not end."""
-    running = Request("a", Generate(prompt="x"), EVENT_WRITER, 10, 0.0)
+    running = Request("a", Generate(prompt="x"), EVENT_WRITER, 10, registry.clock)
     registry.accept(running)
     registry.start(running)
     reader, writer = os.pipe()

@@ -4,6 +4,7 @@ import math
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
 from support.process.worker_process import SECONDS
+from support.runners.clock import Clock
 from support.runners.registry_recorder import Recorder
 
 
-def request(id: str, command: Command | None = None) -> Request:
-    return Request(id, command or Generate(prompt="x"), EVENT_WRITER, 10, 0.0)
+def request(id: str, command: Command | None = None, clock: Callable[[], float] = lambda: 0.0) -> Request:
+    return Request(id, command or Generate(prompt="x"), EVENT_WRITER, 10, clock)
 
 
 def delta(text: str, token_ids: list[int], finish_reason: FinishReason | None = None, choice: int = 0) -> TokenDelta:
@@ -45,7 +47,7 @@ def test_a_cancel_of_one_request_looks_at_no_other(registry: RequestRegistry) ->
             return object.__getattribute__(self, name)
 
     for id in "abc":
-        registry.accept(Watched(id, Generate(prompt="x"), EVENT_WRITER, 10, 0.0))
+        registry.accept(Watched(id, Generate(prompt="x"), EVENT_WRITER, 10, registry.clock))
     seen.clear()
     registry.cancel("c1", "b")
     assert set(seen) == {"b"}
@@ -139,18 +141,25 @@ def test_a_tool_call_is_shown_where_it_comes(registry: RequestRegistry, outbox: 
     assert [line["event"] for line in outbox.lines] == ["token", "tool_call"]
 
 
-def test_a_waiting_request_whose_time_is_over_ends_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
-    registry.accept(request("a", Generate(prompt="x", timeout_ms=1)))  # accepted when the clock began
+def test_a_waiting_request_whose_time_is_over_ends_at_once(
+    registry: RequestRegistry, outbox: Recorder, clock: Clock
+) -> None:
+    registry.accept(request("a", Generate(prompt="x", timeout_ms=1500), clock))
+    clock.now += 1.25
+    assert registry.cancel_expired() == clock.now + 0.25
+    assert outbox.terminals() == []
+    clock.now += 0.25
     assert registry.cancel_expired() == math.inf
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
 def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(
-    registry: RequestRegistry, outbox: Recorder
+    registry: RequestRegistry, outbox: Recorder, clock: Clock
 ) -> None:
-    running = request("a", Generate(prompt="x", timeout_ms=1))
+    running = request("a", Generate(prompt="x", timeout_ms=1500), clock)
     registry.accept(running)
     registry.start(running)
+    clock.now += 2
     registry.cancel_expired()
     assert outbox.terminals() == []
     assert registry.take_cancelled() == [running]
@@ -158,12 +167,26 @@ def test_a_running_request_whose_time_is_over_is_ended_by_the_engine(
     assert outbox.lines[-1]["finish_reason"] == "timeout"
 
 
-def test_the_next_deadline_is_reported(registry: RequestRegistry) -> None:
-    late = Request("a", Generate(prompt="x", timeout_ms=10**9), EVENT_WRITER, 10, 0.0)
-    later = Request("b", Generate(prompt="x", timeout_ms=2 * 10**9), EVENT_WRITER, 10, 0.0)
-    registry.accept(later)
-    registry.accept(late)
-    assert registry.cancel_expired() == late.deadline
+def test_the_next_deadline_is_reported(registry: RequestRegistry, clock: Clock) -> None:
+    registry.accept(request("b", Generate(prompt="x", timeout_ms=2000), clock))
+    registry.accept(request("a", Generate(prompt="x", timeout_ms=1000), clock))
+    assert registry.cancel_expired() == clock.now + 1
+
+
+def test_the_times_of_a_request_are_those_of_its_clock(
+    registry: RequestRegistry, outbox: Recorder, clock: Clock
+) -> None:
+    timed = request("a", clock=clock)
+    registry.accept(timed)
+    clock.now += 2
+    registry.start(timed)
+    clock.now += 1
+    timed.first_token_at = clock.now
+    clock.now += 4
+    registry.deliver([(timed, delta("end", [1, 2, 3], "stop"))])
+    timings = outbox.lines[-1]["timings"]
+    assert (timings["queued_ms"], timings["prefill_ms"], timings["first_token_ms"]) == (2000, 1000, 3000)
+    assert (timings["total_ms"], timings["decode_tps"]) == (7000, 0.5)
 
 
 def test_a_queued_id_cannot_be_taken_twice(registry: RequestRegistry) -> None:

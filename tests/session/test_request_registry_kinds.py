@@ -1,6 +1,5 @@
 """Vectors and transcripts in the registry: the last one ends the request, and nothing comes after an end."""
 
-import time
 from array import array
 
 from lmwire_protocol import Command, Embed, Media, Transcribe
@@ -16,7 +15,7 @@ TRANSCRIBE = Transcribe(audio=Media(data=""))
 
 def running(registry: RequestRegistry, command: Command) -> Request:
     """A request that the engine has taken up."""
-    registry.accept(request := Request("1", command, EVENT_WRITER, 10, time.monotonic()))
+    registry.accept(request := Request("1", command, EVENT_WRITER, 10, registry.clock))
     assert registry.start(request)
     return request
 
@@ -69,7 +68,7 @@ def test_a_cancelled_transcription_reports_its_progress_and_nothing_after(
 
 
 def test_a_queued_transcription_is_cancelled_at_once(registry: RequestRegistry, outbox: Recorder) -> None:
-    registry.accept(Request("1", TRANSCRIBE, EVENT_WRITER, 10, time.monotonic()))
+    registry.accept(Request("1", TRANSCRIBE, EVENT_WRITER, 10, registry.clock))
     registry.cancel("2", None)
     reply, done = outbox.lines
     assert (reply["id"], done["finish_reason"], done["duration_s"]) == ("2", "cancelled", 0)

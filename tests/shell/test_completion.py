@@ -11,6 +11,8 @@ from support.process.lmwire_command import lmwire
 from support.process.programs import program
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 _BASH = """
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}

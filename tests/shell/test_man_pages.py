@@ -20,6 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_each_option_is_in_the_page_of_its_command(folder: Path) -> None:
     for parser in walk(complete_parser()):
         page = (folder / f"{parser.prog.replace(' ', '-')}.1").read_text().replace("\\-", "-")
@@ -34,6 +35,7 @@ def test_an_option_has_its_variable_and_a_workers_has_none(folder: Path) -> None
     assert "Variable:" not in (folder / "lmwire-worker.1").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

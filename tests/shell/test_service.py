@@ -16,6 +16,8 @@ from lmwire.cli.errors import CliError, run_and_report
 from lmwire.cli.service import launchd, systemd
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 USAGE = 64
 AWKWARD = ["/opt/my models/lmwire", "serve", "100%", "$HOME", 'a"b', "c\\d", "--api-key=k'1", ""]
 

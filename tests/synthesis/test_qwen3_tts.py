@@ -53,6 +53,7 @@ def speak(runner: SynthesisRunner, seed: int = 1, **fields: Any) -> tuple[bytes,
     return samples, reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "request_fields", "arguments"),
     [
@@ -130,6 +131,7 @@ def test_a_field_that_the_model_cannot_honour_is_refused(
     assert (refused.value.field, refused.value.code) == (field, code)
 
 
+@pytest.mark.slow
 def test_a_small_model_with_voices_takes_no_instructions(tmp_path: Path) -> None:
     runner = open_runner(write_qwen3_tts(tmp_path / "small", tts_model_size="0b6"))
     with pytest.raises(RequestError, match="instructions: this model does not use it"):

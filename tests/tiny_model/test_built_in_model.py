@@ -16,6 +16,8 @@ from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.resolve import BUILTIN
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 TINY = BUILTIN / "tiny"
 WEATHER = {
     "type": "function",

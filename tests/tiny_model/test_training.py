@@ -55,6 +55,7 @@ def test_text_made_by_other_processes_is_the_same(trained: Path, tmp_path: Path)
     assert (trained / "model.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_it_writes_loads_in_a_worker_and_can_be_evaluated(trained: Path) -> None:
     with WorkerProcess() as worker:
         model = worker.load(trained)

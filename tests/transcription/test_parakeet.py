@@ -17,6 +17,8 @@ from lmwire_worker.transcription.runner import TranscriptionRunner
 from support.models.random_speech import recording, write_parakeet
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

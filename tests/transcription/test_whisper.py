@@ -25,6 +25,8 @@ from lmwire_worker.transcription.runner import TranscriptionRunner
 from support.models.random_speech import recording, write_whisper
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,16 +36,20 @@ def test_a_request_that_ends_while_the_engine_computes_leaves_no_age(turns: Turn
 
 def test_a_request_that_the_engine_has_not_taken_up_yet_counts_as_running(turns: Turns) -> None:
     turns.generate("a")
+    turns.worker.clock.now += 0.5
     pong = ping(turns)
     assert (pong["state"], pong["active"], pong["queued"]) == ("running", 0, 1)
-    assert pong["step_age_ms"] >= 0
+    assert pong["step_age_ms"] == 500
 
 
 def test_a_load_is_reported_until_it_has_ended(turns: Turns) -> None:
     turns.send({"id": "load", "cmd": "load", "path": "other"})
     turns.step()
     assert (turns.worker.engine, ping(turns)["state"]) == ("load", "loading")
-    assert ping(turns)["step_age_ms"] >= 0
+    turns.worker.clock.now += 3
+    assert ping(turns)["step_age_ms"] == 3000
+    turns.step("report")
+    assert ping(turns)["step_age_ms"] == 0
     turns.step("fail")
     assert ping(turns) == RESTING
 

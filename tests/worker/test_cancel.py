@@ -8,6 +8,8 @@ import pytest
 from support.process.worker_process import WorkerProcess
 from support.process.worker_thread import MockOnThread
 
+pytestmark = pytest.mark.slow
+
 SLOW_LOAD = "mock:load_steps=100000,step_ms=1"
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 

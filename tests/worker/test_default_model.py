@@ -4,6 +4,8 @@ import pytest
 
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 HELLO = {"id": "hello", "cmd": "hello"}
 LOAD = {"id": "load", "cmd": "load"}
 

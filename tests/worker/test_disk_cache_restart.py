@@ -9,6 +9,8 @@ import pytest
 from random_model import write_model
 from support.process.worker_process import SECONDS, Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 
 

@@ -13,6 +13,8 @@ from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 HOURS_S = 2400
 """Length of a recording that takes many seconds, in seconds."""
 

@@ -13,6 +13,8 @@ import support
 from support.process.process_waits import GONE_SECONDS, wait_gone, watch
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 RELAY = str(Path(support.__file__).parent / "process/relay_host.py")
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 

@@ -54,6 +54,7 @@ def fill(worker: WorkerProcess, prompt: str) -> None:
         worker.first_token(id)
 
 
+@pytest.mark.slow
 def test_a_request_for_one_answer_is_next_though_others_for_many_came_first(worker: WorkerProcess) -> None:
     fill(worker, "wait")
     worker.send(*(generation(f"waiting {number}", "wait", MANY) for number in range(10)))
@@ -62,6 +63,7 @@ def test_a_request_for_one_answer_is_next_though_others_for_many_came_first(work
     assert worker.call({"id": "ping", "cmd": "ping"})["queued"] >= 9
 
 
+@pytest.mark.slow
 def test_an_answer_that_has_ended_leaves_its_row_to_others(worker: WorkerProcess) -> None:
     fill(worker, "all but one end")
     worker.send(generation("small", "hello"))

@@ -14,6 +14,8 @@ import pytest
 from support.process.lmwire_command import LMWIRE
 from support.process.worker_process import SECONDS, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 SITE = str(Path(__file__).parents[1] / "signalling_site")
 
 PROGRAMS = {
@@ -74,7 +76,13 @@ def test_sigint_is_ignored_from_the_start(program: str, module: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["lmwire_worker.process.stdio", "lmwire_worker.loading.model_loader", "mlx_lm", "transformers", "mlx.core"],
+    [
+        "lmwire_worker.process.stdio",
+        "lmwire_worker.loading.model_loader",
+        "mlx.core",
+        "mlx_lm.models.cache",
+        "tokenizers",
+    ],
 )
 def test_a_signal_while_a_real_worker_imports_its_libraries_ends_it_with_0(module: str) -> None:
     with start("worker", SIGNAL_AT=f"{module} {SIGTERM:d}") as worker:

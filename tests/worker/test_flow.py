@@ -2,9 +2,13 @@
 
 import os
 
+import pytest
+
 from support.process.process_waits import stands_still, wait_for_pause
 from support.process.worker_process import WorkerProcess
 from support.process.worker_thread import MockOnThread
+
+pytestmark = pytest.mark.slow
 
 WORDS = [f"word{i}" for i in range(40)]
 TOKENS = 200_000

@@ -10,6 +10,8 @@ import pytest
 from random_model import write_model
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 TOPICS = ["the sea", "café", "数学", "🙂🙃", "a", "x" * 300, "one two three " * 40, "def f(x):"]
 MESSAGES = [[{"role": "user", "content": topic}] for topic in TOPICS]
 MESSAGES += [[{"role": "system", "content": "Be brief."}, *messages] for messages in MESSAGES[:4]]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.engine.preparation import MAX_PREPARATIONS, Prepared, Preparer
+from lmwire_worker.engine.preparation import MAX_PREPARATIONS, PreparationThreads, Prepared
 from support.process.worker_process import SECONDS
 
 
 @pytest.fixture
-def preparer() -> Iterator[Preparer]:
-    preparer = Preparer({"plain": 1, "hard": 2}, scarce=("hard",))
+def preparer() -> Iterator[PreparationThreads]:
+    preparer = PreparationThreads({"plain": 1, "hard": 2}, scarce=("hard",))
     yield preparer
     preparer.close()
 
@@ -31,14 +31,14 @@ def _fail(media: Any) -> None:
     raise RequestError("invalid_request", "is refused")
 
 
-def prepare(preparer: Preparer, kind: str, work: Any = lambda media: "made") -> Prepared[str]:
+def prepare(preparer: PreparationThreads, kind: str, work: Any = lambda media: "made") -> Prepared[str]:
     there = threading.Event()
     prepared = preparer.start(kind, work, there.set)
     assert there.wait(SECONDS)
     return prepared
 
 
-def test_plain_work_waits_for_no_hard_work(preparer: Preparer) -> None:
+def test_plain_work_waits_for_no_hard_work(preparer: PreparationThreads) -> None:
     gate = threading.Event()
     ready: SimpleQueue[None] = SimpleQueue()
     hard = [preparer.start("hard", lambda media: gate.wait(SECONDS), lambda: ready.put(None)) for _ in range(9)]
@@ -50,7 +50,7 @@ def test_plain_work_waits_for_no_hard_work(preparer: Preparer) -> None:
 
 
 @pytest.mark.usefixtures("without_collector")
-def test_refused_requests_free_their_places_in_the_preparation(preparer: Preparer) -> None:
+def test_refused_requests_free_their_places_in_the_preparation(preparer: PreparationThreads) -> None:
     refused: list[object] = []
     for _ in range(3 * MAX_PREPARATIONS):
         prepared: Any = prepare(preparer, "hard", _fail)
@@ -61,7 +61,7 @@ def test_refused_requests_free_their_places_in_the_preparation(preparer: Prepare
     assert len(refused) == 3 * MAX_PREPARATIONS
 
 
-def test_the_number_of_preparations_is_bounded_and_a_dropped_one_frees_its_place(preparer: Preparer) -> None:
+def test_the_number_of_preparations_is_bounded_and_a_dropped_one_frees_its_place(preparer: PreparationThreads) -> None:
     waiting = [prepare(preparer, "hard") for _ in range(MAX_PREPARATIONS)]
     there = threading.Event()
     next_one = preparer.start("hard", lambda media: "made", there.set)
@@ -71,7 +71,7 @@ def test_the_number_of_preparations_is_bounded_and_a_dropped_one_frees_its_place
     assert next_one.result() == "made"
 
 
-def test_a_preparation_dropped_before_its_turn_never_starts(preparer: Preparer) -> None:
+def test_a_preparation_dropped_before_its_turn_never_starts(preparer: PreparationThreads) -> None:
     gate, began = threading.Event(), threading.Event()
     first = preparer.start("plain", lambda media: gate.wait(SECONDS), lambda: None)
     dropped = preparer.start("plain", lambda media: began.set(), lambda: None)

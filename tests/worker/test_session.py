@@ -11,6 +11,8 @@ from lmwire_protocol import FEATURES
 from support.process.worker_process import WorkerProcess
 from support.process.worker_thread import MockOnThread
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 """A request that runs for a quarter of an hour, with a step of 1 ms."""
 

@@ -10,6 +10,8 @@ from random_model import write_model
 from support.models.random_synthesis import write_qwen3_tts
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from lmwire_protocol import Command, commands, encoding, events, limits
-from lmwire_worker.scheduling.fair_queue import FairQueue
-from lmwire_worker.scheduling.scheduler import Scheduler
+from lmwire_worker.scheduling.scheduler import FairQueue, Scheduler
 from lmwire_worker.session import v1
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session

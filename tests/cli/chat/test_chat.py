@@ -7,6 +7,8 @@ import pytest
 
 from support.process.lmwire_command import FAKE_WORKER, MOCK_WORKER, lmwire
 
+pytestmark = pytest.mark.slow
+
 MOCK = ("chat", "mock", "--worker", MOCK_WORKER)
 ECHO = ("chat", "echo", "--worker", f"{FAKE_WORKER} ServesAll", "-p", "Hi")
 FAILED, USAGE = 1, 64

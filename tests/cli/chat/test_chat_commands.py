@@ -11,6 +11,8 @@ from lmwire.cli.chat.commands import COMMANDS, is_command, run_command
 from lmwire.cli.chat.reader import is_unfinished, joined
 from lmwire.cli.chat.saved_chats import InvalidChat, SavedChat, load_chat, save_chat, saved_names
 
+pytestmark = pytest.mark.slow
+
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 
 

@@ -20,18 +20,21 @@ def answer(session: ChatSession, prompt: str, capsys: pytest.CaptureFixture[str]
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_every_turn_sends_the_turns_before(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     first = "(system: Be brief., user: one)"
     assert answer(session, "one", capsys) == f"{first}\n"
     assert answer(session, "two", capsys) == f"(system: Be brief., user: one, assistant: {first}, user: two)\n"
 
 
+@pytest.mark.slow
 def test_clearing_keeps_the_system_message(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     answer(session, "one", capsys)
     session.clear()
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
+@pytest.mark.slow
 def test_an_image_is_sent_with_the_next_prompt_and_stays_in_the_conversation(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,18 +46,21 @@ def test_an_image_is_sent_with_the_next_prompt_and_stays_in_the_conversation(
     assert answer(session, "two", capsys) == f"(system: Be brief., user: {shown}, assistant: {first}, user: two)\n"
 
 
+@pytest.mark.slow
 def test_clearing_removes_attachments(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     session.attach(lmwire.image_part(b"image"))
     session.clear()
     assert answer(session, "one", capsys) == "(system: Be brief., user: one)\n"
 
 
+@pytest.mark.slow
 def test_a_refused_turn_leaves_no_trace(session: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(lmwire.RequestFailed):
         session.send_prompt("refuse")
     assert answer(session, "two", capsys) == "(system: Be brief., user: two)\n"
 
 
+@pytest.mark.slow
 def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +69,7 @@ def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
     assert session._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
 
 
+@pytest.mark.slow
 def test_the_result_of_a_call_continues_the_conversation(
     session: ChatSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from support.process.lmwire_command import FAKE_WORKER, MOCK_WORKER, Terminal
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = ("chat", "mock:step_ms=5", "--worker", MOCK_WORKER, "--max-tokens", "1000000")
 SHORT = ("chat", "mock", "--worker", MOCK_WORKER)
 RECITING = ("chat", "it", "--worker", f"{FAKE_WORKER} RecitesTheConversation")

@@ -69,32 +69,33 @@ def new_batch(network: Any, rows: int = 8, prompts: int = 8) -> Batch:
     return Batch(network, rows, prompts, set(), set(), positions=1 << 20, padding=8192)
 
 
-def step(batch: Batch, uids: dict[int, Row]) -> None:
+def step(batch: Batch) -> None:
     """Prefill or start what can be, decode, and drop the rows that have ended."""
     if batch.admit_prompts(256):
         batch.prefill(256)
     batch.start_decoding()
     for rows in (batch.first_tokens(), batch.decode()):
-        batch.drop([uid for uid, row in uids.items() if row in rows and row.remaining_tokens == 0])
+        batch.drop([row for row in rows if row.remaining_tokens == 0])
 
 
 def run(batch: Batch, rows: Iterable[Row]) -> list[list[int]]:
-    uids = {batch.add(row, row.prompt): row for row in rows}
-    while any(row.remaining_tokens for row in uids.values()):
-        step(batch, uids)
-    return [row.tokens for row in uids.values()]
+    added = list(rows)
+    for row in added:
+        batch.add(row, row.prompt)
+    while any(row.remaining_tokens for row in added):
+        step(batch)
+    return [row.tokens for row in added]
 
 
 def alone(network: Any, prompt: list[int], count: int = 5) -> list[int]:
     return run(new_batch(network), [Row(prompt, count)])[0]
 
 
-def start(batch: Batch, row: Row) -> int:
-    """Return the uid of a row whose prompt is computed but for its last token."""
-    uid = batch.add(row, row.prompt)
+def start(batch: Batch, row: Row) -> None:
+    """Add a row, and compute its prompt but for its last token."""
+    batch.add(row, row.prompt)
     batch.admit_prompts(256)
     batch.prefill(256)
-    return uid
 
 
 # Rows.
@@ -108,24 +109,24 @@ def test_rows_get_together_what_they_get_alone(network: Any, batch: Batch) -> No
 @pytest.mark.parametrize("at", [1, 2, 4])
 def test_a_row_leaves_at_any_step_and_the_others_go_on(at: int, leaving: int, network: Any, batch: Batch) -> None:
     rows = [Row(prompt, 8) for prompt in PROMPTS]
-    uids = {batch.add(row, row.prompt): row for row in rows}
+    for row in rows:
+        batch.add(row, row.prompt)
     for _ in range(at):
-        step(batch, uids)
-    gone = next(uid for uid, row in uids.items() if row is rows[leaving])
-    batch.drop([gone])
-    del uids[gone]
-    while any(row.remaining_tokens for row in uids.values()):
-        step(batch, uids)
-    assert [row.tokens for row in uids.values()] == [alone(network, row.prompt, 8) for row in uids.values()]
+        step(batch)
+    batch.drop([rows.pop(leaving)])
+    while any(row.remaining_tokens for row in rows):
+        step(batch)
+    assert [row.tokens for row in rows] == [alone(network, row.prompt, 8) for row in rows]
 
 
 def test_no_more_rows_run_than_there_may_be(network: Any) -> None:
     batch = new_batch(network, rows=2, prompts=1)
     rows = [Row([(3 * place) % 90 + 5 for place in range(length)]) for length in (4, 5, 600, 601, 1300)]
-    uids = {batch.add(row, row.prompt): row for row in rows}
+    for row in rows:
+        batch.add(row, row.prompt)
     most = 0
     while any(row.remaining_tokens for row in rows):
-        step(batch, uids)
+        step(batch)
         most = max(most, batch.running)
     assert most == 2
     assert all(len(row.tokens) == 5 for row in rows)
@@ -135,8 +136,8 @@ def test_a_prefilled_row_starts_before_those_that_wait(network: Any) -> None:
     batch = new_batch(network, rows=1)
     waiting, prefilled = Row([7]), Row(PROMPTS[0])
     batch.add(waiting, waiting.prompt)
-    uid = batch.add_prefilled(prefilled, prefilled.prompt, prefill(network, prefilled.prompt))
-    assert [progress.uid for progress in batch.start_decoding()] == [uid]
+    batch.add_prefilled(prefilled, prefilled.prompt, prefill(network, prefilled.prompt))
+    assert [progress.row for progress in batch.start_decoding()] == [prefilled]
     batch.first_tokens()
     while prefilled.remaining_tokens:
         batch.decode()
@@ -146,10 +147,10 @@ def test_a_prefilled_row_starts_before_those_that_wait(network: Any) -> None:
 
 def test_a_first_token_does_not_wait_for_a_row_that_left_after_its_own(batch: Batch) -> None:
     gone, next_one = Row(PROMPTS[0]), Row(PROMPTS[1])
-    uid = start(batch, gone)
+    start(batch, gone)
     batch.start_decoding()
     assert batch.first_tokens() == [gone]
-    batch.drop([uid])
+    batch.drop([gone])
     start(batch, next_one)
     batch.start_decoding()
     assert batch.first_tokens() == [next_one]
@@ -177,7 +178,7 @@ def test_tokens_from_before_a_failed_step_are_delivered(
 
 def test_chunks_end_at_checkpoints_and_before_the_last_token(batch: Batch) -> None:
     row = Row(PROMPTS[2])
-    uid = batch.add(row, row.prompt, checkpoints=[6, 17])
+    batch.add(row, row.prompt, checkpoints=[6, 17])
     seen: list[PromptProgress] = []
     while batch.has_prompts:
         batch.admit_prompts(256)
@@ -185,7 +186,7 @@ def test_chunks_end_at_checkpoints_and_before_the_last_token(batch: Batch) -> No
     assert [(progress.done, progress.at_checkpoint) for progress in seen] == [
         (6, True), (14, False), (17, True), (20, True)
     ]  # fmt: skip
-    assert batch.start_decoding() == [PromptProgress(uid, 21, 21, at_checkpoint=False)]
+    assert batch.start_decoding() == [PromptProgress(row, 21, 21, at_checkpoint=False)]
 
 
 def test_progress_counts_no_cached_tokens(network: Any, batch: Batch) -> None:
@@ -200,8 +201,8 @@ def test_a_copied_cache_starts_another_row_and_shares_nothing(network: Any, batc
     first, second = Row(PROMPTS[2]), Row(PROMPTS[2])
     beside = Row(PROMPTS[3])
     batch.add(beside, beside.prompt)
-    uid = start(batch, first)
-    batch.add_prefilled(second, second.prompt, batch.copy_cache(uid))
+    start(batch, first)
+    batch.add_prefilled(second, second.prompt, batch.copy_cache(first))
     batch.start_decoding()
     while any(row.remaining_tokens for row in (first, second, beside)):
         batch.decode()
@@ -214,19 +215,19 @@ def test_a_copied_cache_starts_another_row_and_shares_nothing(network: Any, batc
 
 def test_a_checkpoint_holds_what_is_computed(network: Any, batch: Batch) -> None:
     row = Row(PROMPTS[2])
-    uid = batch.add(row, row.prompt)
-    assert batch.checkpoint(uid) is None, "it is queued"
+    batch.add(row, row.prompt)
+    assert batch.checkpoint(row) is None, "it is queued"
     batch.admit_prompts(256)
     batch.prefill(8)
-    checkpoint = batch.checkpoint(uid)
+    checkpoint = batch.checkpoint(row)
     assert checkpoint and checkpoint.tokens == row.prompt[:8]
     batch.prefill(256)
     batch.start_decoding()
     batch.decode()
-    checkpoint = batch.checkpoint(uid)
+    checkpoint = batch.checkpoint(row)
     assert checkpoint and checkpoint.tokens == row.prompt + row.tokens
-    batch.drop([uid])
-    assert batch.checkpoint(uid) is None
+    batch.drop([row])
+    assert batch.checkpoint(row) is None
 
 
 def test_a_snapshot_of_a_window_after_a_long_chunk_is_no_longer_than_the_window() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.generation.prefill.batch_cost_model import MAX_EXTRAPOLATION, BatchCostModel
+from lmwire_worker.generation.prefill_policy import MAX_EXTRAPOLATION, BatchCostModel
 
 FIXED_S, TOKEN_S = 0.010, 2e-5
 

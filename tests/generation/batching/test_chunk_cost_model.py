@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.generation.prefill.chunk_cost_model import ChunkCostModel
+from lmwire_worker.generation.prefill_policy import ChunkCostModel
 
 FIXED_S, TOKEN_S, BACK_S = 0.002, 1e-4, 1e-8
 

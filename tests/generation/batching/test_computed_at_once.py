@@ -8,7 +8,7 @@ import pytest
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import chunks
 from lmwire_worker.generation.batching.chunks import MAX_CPU_TOKENS
-from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_chunks
 

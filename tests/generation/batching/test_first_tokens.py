@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.prefill.policy import PrefillPolicy
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Driver, RunnerOf, ask_alone
 

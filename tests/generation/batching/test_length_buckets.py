@@ -13,7 +13,7 @@ from lmwire_worker.generation.batching.length_buckets import (
     assign_buckets,
     bucket_of,
 )
-from lmwire_worker.generation.prefill.policy import SATURATING_TOKENS, PrefillPolicy
+from lmwire_worker.generation.prefill_policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
@@ -41,7 +41,7 @@ def long(**fields: Any) -> Generate:
 
 
 def batch_of(runner: GenerationRunner) -> Batch:
-    batch = runner._active.batch
+    batch = runner.stepper.batch
     assert isinstance(batch, Batch)
     return batch
 
@@ -114,6 +114,7 @@ def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
 # What comes of it.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_in_length_buckets_are_those_given_alone(family: str, runner_of: RunnerOf) -> None:
     runner = runner_of(family)
@@ -194,6 +195,7 @@ def test_a_group_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> Non
         driver.remove(key)
 
 
+@pytest.mark.slow
 def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_of: FolderOf) -> None:
     alone = open_runner(folder_of("llama"))
     beside = mx.zeros(20 * 2**20)
@@ -201,6 +203,7 @@ def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_o
     assert open_runner(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
 
 
+@pytest.mark.slow
 def test_a_short_prompt_does_not_wait_for_a_long_one(runner_of: RunnerOf) -> None:
     driver = Driver(runner_of("mamba"))  # whose prompts are processed one at a time
     driver.add(0, long())

@@ -24,6 +24,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.batch_equivalence import check
 from support.runners.generation_runners import FAMILIES, RunnerOf, chat, open_runner
 
+pytestmark = pytest.mark.slow
+
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
 SCHEMA = {
     "type": "object",

@@ -6,7 +6,7 @@ from statistics import mode
 
 import pytest
 
-from lmwire_worker.generation.prefill.policy import (
+from lmwire_worker.generation.prefill_policy import (
     CHUNK_SIZES,
     FIRST_CHUNK,
     FIRST_CHUNK_PER_SHAPE,
@@ -291,7 +291,7 @@ def test_the_last_chunk_of_a_prompt_is_not_measured() -> None:
 @pytest.fixture
 def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the policy treat this device as one that compiles each shape."""
-    monkeypatch.setattr("lmwire_worker.generation.prefill.policy.compiles_each_shape", lambda: True)
+    monkeypatch.setattr("lmwire_worker.generation.prefill_policy.compiles_each_shape", lambda: True)
 
 
 @pytest.mark.usefixtures("prepares")

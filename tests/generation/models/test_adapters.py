@@ -18,6 +18,8 @@ from support.models.adapters import Host, write_adapter
 from support.process.worker_process import WorkerProcess
 from support.runners.generation_runners import FAMILIES, FolderOf, ask
 
+pytestmark = pytest.mark.slow
+
 Replies = tuple[list[list[int]], list[bytes]]
 
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9])

@@ -9,6 +9,8 @@ from support.models.chat_templates import GEMMA3
 from support.models.templated_model import write_templated_model
 from support.process.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 
 def read_prompt(worker: WorkerProcess, id: str, *messages: dict[str, Any], **fields: Any) -> str:
     """The text of a conversation's prompt."""

@@ -21,6 +21,8 @@ from support.models.random_speech import write_whisper
 from support.process import load_model
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 class Loader:
     """A process that loads models of a hub, into a cache of its own or one that other loaders share."""

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.generation.admission import RowCost, check_load
+from lmwire_worker.generation.admission import RowCost, short_answer_bytes
 from lmwire_worker.generation.language_model import open_shared_weights
+from lmwire_worker.models.device_memory import check_fits
 from lmwire_worker.models.load_estimate import estimate_load_bytes
 from lmwire_worker.models.model_files import read_json
 from lmwire_worker.models.model_info import describe_model
-from lmwire_worker.models.tokenizer import load_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from random_model import FAMILIES, write_model
+
+pytestmark = pytest.mark.slow
 
 HEADERS_BYTES = 100_000
 """Bytes of a model's files that are not weights."""
@@ -24,9 +27,8 @@ def fits(folder: Path, memory: int) -> bool:
     network = weights.new_network()
     tokenizer = load_tokenizer(folder, weights.config, trust_remote_code=False)
     try:
-        check_load(
-            describe_model(folder, weights.config, network, tokenizer), RowCost.measure(network), memory, free=memory
-        )
+        model = describe_model(folder, weights.config, network, tokenizer)
+        check_fits(model, short_answer_bytes(model, RowCost.measure(network)), memory, free=memory)
     except RequestError as error:
         assert error.code == "out_of_memory"
         return False

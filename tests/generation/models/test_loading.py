@@ -23,6 +23,8 @@ from random_model import write_model
 from support.process.worker_process import SECONDS
 from support.runners.generation_runners import ask, chat, open_runner
 
+pytestmark = pytest.mark.slow
+
 
 class Loading:
     """One load, its progress, and its outcome."""

@@ -8,6 +8,8 @@ import pytest
 from random_model import FAMILIES, write_model
 from support.runners.generation_runners import ask, chat, open_runner
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_text_is_printable(family: str, tmp_path: Path) -> None:

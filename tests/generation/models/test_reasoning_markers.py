@@ -8,6 +8,8 @@ from lmwire_protocol import RequestError
 from support.runners.answer_parts import HARMONY, TAGS, parts_of, syntax_of
 from support.runners.generation_runners import ask, chat, open_runner
 
+pytestmark = pytest.mark.slow
+
 TINY = Path("builtin:tiny")
 ASKED = chat("Who are you?", reasoning="off", max_tokens=40)
 

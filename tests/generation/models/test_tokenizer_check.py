@@ -11,8 +11,8 @@ import pytest
 
 from lmwire_protocol import RequestError
 from lmwire_worker.models import tokenizer_check
-from lmwire_worker.models.tokenizer import load_tokenizer
 from lmwire_worker.models.tokenizer_check import check_tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.tokenizer_program import LINEAR_PATTERNS, read_program
 from lmwire_worker.prompts.isolated_tokenizer import IsolatedTokenizer
 from lmwire_worker.sandbox import Limits
@@ -107,7 +107,7 @@ def test_a_tokenizer_without_a_process_to_limit_it_is_refused(tmp_path: Path) ->
 
 
 def test_a_damaged_tokenizer_loads_or_is_refused(tmp_path: Path) -> None:
-    end = time.monotonic() + fuzz_seconds(4)
+    end = time.monotonic() + fuzz_seconds()
     seeds = [json.dumps(seed).encode() for seed in (make() for make, _ in FAILING.values())]
     seeds += [json.dumps(plain()).encode(), BUILT_IN.read_bytes()]
     outcomes = dict.fromkeys(("accepted", "refused"), 0)

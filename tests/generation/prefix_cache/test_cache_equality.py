@@ -16,6 +16,8 @@ from random_model import write_model
 from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
 from support.runners.generation_runners import Answer, Driver, RunnerOf, ask, chat, choices, open_runner
 
+pytestmark = pytest.mark.slow
+
 END = 511
 """The families' end-of-turn token."""
 

@@ -22,6 +22,8 @@ from random_model import write_model
 from support.process.worker_process import SECONDS
 from support.runners.generation_runners import FAMILIES, Answer, Driver, ask
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [(7 * index + 3) % 200 for index in range(150)]
 OTHER = [(11 * index + 5) % 200 for index in range(150)]
 

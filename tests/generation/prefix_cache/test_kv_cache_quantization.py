@@ -11,6 +11,8 @@ from lmwire_protocol import Generate, RequestError
 from random_model import write_custom_model, write_model
 from support.runners.generation_runners import FolderOf, ask, ask_alone, choices, open_runner, refusal, stock
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = ([10, 20, 30, 40], [300, 7, 9], list(range(300, 400)))
 
 ADDS_UP_ITS_KEYS = """

@@ -12,6 +12,8 @@ from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.generation.prefix_cache import logits_match
 from lmwire_worker.models.resolve import find_folder
 
+pytestmark = pytest.mark.slow
+
 PROMPT = list(b"Once upon a time there was a little dog who lived in a house near the sea.")
 OTHER = list(b"What is your name? My name is Tom, and I like to read about the sun.")
 

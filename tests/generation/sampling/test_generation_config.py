@@ -11,6 +11,8 @@ from lmwire_worker.models.sampling_defaults import read_sampling_defaults
 from random_model import write_model
 from support.process.worker_process import Event, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 SAMPLED = {"temperature": 1.5, "top_k": 20, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.2}
 GENERATE = {"cmd": "generate", "prompt": "Once upon a time", "max_tokens": 24, "seed": 7, "cache": "off"}
 

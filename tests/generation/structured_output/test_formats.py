@@ -191,7 +191,7 @@ def test_a_schema_that_is_nested_too_deep_is_refused(speaker: Speaker) -> None:
 def test_without_llguidance_a_format_is_unsupported_and_the_extra_is_named(
     speaker: Speaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "llguidance.hf", None)
+    monkeypatch.setitem(sys.modules, "llguidance", None)
     bare = Speaker(speaker.tokenizer)
     for format in (JsonObjectFormat(), RegexFormat("a"), ChoiceFormat(["a"])):
         with pytest.raises(RequestError, match=r"lmwire\[worker\]") as refusal:

@@ -234,7 +234,7 @@ def test_a_required_call_is_refused_for_a_model_without_tool_calls(speaker_of: S
 
 def test_messages_of_muse_spark_go_to_the_function_or_the_user(speaker_of: SpeakerOf) -> None:
     tokenizer = speaker_of("muse_spark").tokenizer
-    tokenizer._response_format = RESPONSE_FORMAT
+    tokenizer.response_format = RESPONSE_FORMAT
     speaker = Speaker(tokenizer, FORMATS["muse_spark"])
     for request in (
         chat(tool_choice="required", parallel_tool_calls=False),

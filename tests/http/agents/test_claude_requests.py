@@ -39,6 +39,7 @@ def data_of(events: bytes, name: str) -> Any:
     return json.loads(lines[lines.index(f"event: {name}") + 1].removeprefix("data: "))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_claude_code_is_answered_under_the_name_that_it_sent(tiny_server: Server, name: str) -> None:
     answer = asked(tiny_server.url, "POST", PATH, {**recorded(name), "max_tokens": 8, "model": "claude-x"}, **BETAS)
@@ -60,6 +61,7 @@ def test_tools_come_after_the_others_when_a_search_has_found_them() -> None:
     assert after == [*before, "WebFetch", "TaskList"]
 
 
+@pytest.mark.slow
 def test_each_request_of_a_conversation_reads_only_what_is_new(tiny_server: Server) -> None:
     """The billing header differs in each, as it does in Claude Code's interactive sessions."""
     used: list[Any] = []

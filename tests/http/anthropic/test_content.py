@@ -143,6 +143,7 @@ def test_an_image_that_the_model_does_not_see_is_refused_unless_a_note_of_it_wil
     assert "[1 image was attached]" in answer.content[0].text
 
 
+@pytest.mark.slow
 def test_a_model_that_sees_is_shown_images_and_a_broken_one_is_named(tmp_path: Path) -> None:
     folder = str(write_vision_model(tmp_path / "qwen2_5_vl", "qwen2_5_vl"))
     options: Any = {"model": folder, "max_tokens": 1}

@@ -11,6 +11,8 @@ from support.http.anthropic_http import WEATHER, client, user
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import RawClient, asked
 
+pytestmark = pytest.mark.slow
+
 TINY = "builtin:tiny"
 CONVERSATIONS: dict[str, Any] = {
     "a text": {"messages": [user("Who are you?")]},

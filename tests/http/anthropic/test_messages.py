@@ -35,6 +35,7 @@ def say(client: anthropic.Anthropic, content: Any, **options: Any) -> Any:
     return client.messages.create(messages=[user(content)], **options)
 
 
+@pytest.mark.slow
 def test_an_answer_is_a_message_with_its_text_and_its_usage(tiny: anthropic.Anthropic) -> None:
     message = say(tiny, "Who are you?", model=TINY, extra_body={"temperature": 0})
     assert (message.type, message.role, message.model, message.stop_reason) == (
@@ -49,6 +50,7 @@ def test_an_answer_is_a_message_with_its_text_and_its_usage(tiny: anthropic.Anth
     assert message.usage.output_tokens > 3
 
 
+@pytest.mark.slow
 def test_tasks_get_the_same_answers(tiny_server: Server) -> None:
     async def answers() -> list[str]:
         async with async_client(tiny_server) as client:
@@ -129,6 +131,7 @@ def test_fields_that_change_no_answer_are_taken(scripted: anthropic.Anthropic) -
     assert message.content[0].text == "defaults"
 
 
+@pytest.mark.slow
 def test_an_answer_continues_what_the_last_message_began(tiny: anthropic.Anthropic) -> None:
     messages: Any = [user("What is 2 + 3?"), {"role": "assistant", "content": "2 + 3 ="}]
     message = tiny.messages.create(model=TINY, max_tokens=20, messages=messages, extra_body={"temperature": 0})
@@ -136,6 +139,7 @@ def test_an_answer_continues_what_the_last_message_began(tiny: anthropic.Anthrop
     assert message.content[0].text.startswith(" 5")
 
 
+@pytest.mark.slow
 def test_data_is_parsed_into_the_clients_own_type(tiny: anthropic.Anthropic) -> None:
     message = tiny.messages.parse(
         model=TINY, max_tokens=60, messages=[user("Ada was born in 1815.")], output_format=Person
@@ -143,6 +147,7 @@ def test_data_is_parsed_into_the_clients_own_type(tiny: anthropic.Anthropic) -> 
     assert isinstance(message.parsed_output, Person)
 
 
+@pytest.mark.slow
 def test_reasoning_is_a_block_before_the_text(tiny: anthropic.Anthropic) -> None:
     message = say(
         tiny,

@@ -22,6 +22,7 @@ def get(server: Server, path: str, method: str = "GET", **headers: str) -> Answe
     return asked(server.url, method, path, **headers)
 
 
+@pytest.mark.slow
 def test_the_models_have_anthropics_format_for_its_clients(server: Server) -> None:
     page = get(server, "/v1/models", **VERSION).json
     assert [model["id"] for model in page["data"]] == ["one", "three", "two"]
@@ -44,11 +45,13 @@ def test_anthropics_client_reads_the_list_page_by_page(server: Server) -> None:
     assert models.retrieve("two").display_name == "two"
 
 
+@pytest.mark.slow
 def test_a_model_tells_its_context(tiny_server: Server) -> None:
     model: Any = get(tiny_server, "/v1/models/builtin:tiny", **VERSION).json
     assert model["max_input_tokens"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "status", "named"),
     [

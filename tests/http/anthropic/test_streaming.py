@@ -90,6 +90,7 @@ def test_reasoning_that_is_not_shown_has_no_text(scripted_server: Server) -> Non
     assert "0 thinking_delta" not in map(shape, came)
 
 
+@pytest.mark.slow
 def test_text_comes_to_tasks_as_it_does_to_threads(tiny_server: Server) -> None:
     options: Any = {
         "model": TINY,

@@ -66,6 +66,7 @@ def test_without_a_choice_the_tools_are_not_shown(scripted: anthropic.Anthropic)
     assert {block.type for block in message.content} == {"text"}
 
 
+@pytest.mark.slow
 def test_the_model_uses_a_tool_and_states_its_result(tiny_server: Server) -> None:
     tool: Any = {**WEATHER, "name": "get_weather", "description": "Get the weather of a city."}
     messages: list[Any] = [user("What is the weather in Paris?")]
@@ -81,6 +82,7 @@ def test_the_model_uses_a_tool_and_states_its_result(tiny_server: Server) -> Non
     assert "rain" in "".join(block.text for block in expected.content if block.type == "text")
 
 
+@pytest.mark.slow
 def test_the_clients_own_loop_runs_tools(tiny_server: Server) -> None:
     asked = []
 
@@ -107,6 +109,7 @@ def test_a_choice_that_is_no_tool_is_refused_by_name(scripted: anthropic.Anthrop
         ask(scripted, "hello", tool_choice={"type": "tool", "name": "sing"})
 
 
+@pytest.mark.slow
 def test_a_call_that_the_request_demands_comes_without_reasoning(tiny_server: Server) -> None:
     """The template of this model lets it reason. The demand for a call does not, unless the request says so."""
     options: Any = {
@@ -124,6 +127,7 @@ def test_a_call_that_the_request_demands_comes_without_reasoning(tiny_server: Se
     assert counts[0] == counts[1] > counts[2]
 
 
+@pytest.mark.slow
 def test_a_tool_is_called_when_a_search_has_found_it(tiny_server: Server) -> None:
     weather = {**WEATHER, "name": "get_weather", "description": "Get the weather of a city.", "defer_loading": True}
     search = {"name": "find_tools", "description": "Find tools.", "input_schema": {"type": "object"}}

@@ -1,6 +1,6 @@
 """Bodies that are damaged or oversized get an error that is JSON, or an answer, and never fail the server.
 
-`LMWIRE_FUZZ_SECONDS=3600 make test` looks for an hour.
+`LMWIRE_FUZZ_SECONDS=3600 make test-all` looks for an hour.
 """
 
 import asyncio

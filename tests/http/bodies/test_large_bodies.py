@@ -67,6 +67,7 @@ def encoded(*texts: str) -> bytes:
     return json.dumps({"texts": texts}).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "encoding", "is_large"),
     [

@@ -1,6 +1,6 @@
 """Requests that real clients have sent, shortened, so that a change is noticed without the clients.
 
-`LMWIRE_CAPTURE=tests/http/captured make test` adds the requests that tests/real_clients sends with other fields.
+`LMWIRE_CAPTURE=tests/http/captured make test-all` adds the requests that tests/real_clients sends with other fields.
 """
 
 import json

@@ -9,6 +9,8 @@ from openai import AsyncOpenAI, OpenAI
 
 from support.http.http_server import Server
 
+pytestmark = pytest.mark.slow
+
 TINY = "builtin:tiny"
 PROMPT = "I am the"
 

@@ -43,6 +43,7 @@ def beginning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
         yield OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
 
 
+@pytest.mark.slow
 def test_the_best_answers_have_the_highest_mean_log_probability(client: OpenAI) -> None:
     every = client.completions.create(model=TINY, prompt="I am", n=5, logprobs=0, **SAMPLED)
     means = {
@@ -58,11 +59,13 @@ def test_the_best_answers_have_the_highest_mean_log_probability(client: OpenAI) 
     assert best.usage.completion_tokens == 2 * every.usage.completion_tokens
 
 
+@pytest.mark.slow
 def test_best_of_may_equal_n_in_a_stream(client: OpenAI) -> None:
     chunks = [*client.completions.create(model=TINY, prompt="I am", n=2, best_of=2, stream=True, **SAMPLED)]
     assert {choice.index for chunk in chunks for choice in chunk.choices} == {0, 1}
 
 
+@pytest.mark.slow
 def test_without_a_prompt_the_model_begins_a_text(beginning: OpenAI) -> None:
     answer = beginning.post(
         "/completions", body={"max_tokens": 4, "ignore_eos": True, "temperature": 0}, cast_to=dict[str, Any]

@@ -42,6 +42,7 @@ def log_softmax(folder: Path, prompt: list[int]) -> Any:
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
+@pytest.mark.slow
 def test_the_harness_gets_the_models_log_probabilities_of_each_prompt(url: str, folder: Path) -> None:
     choices = complete(url, PROMPTS, **HARNESS)
     assert [choice["index"] for choice in choices] == [0, 1, 2]
@@ -57,12 +58,14 @@ def test_the_harness_gets_the_models_log_probabilities_of_each_prompt(url: str, 
             assert (own == best) == (expected[place - 1].argmax() == prompt[place])
 
 
+@pytest.mark.slow
 def test_the_lists_have_a_place_for_the_answer_even_if_the_model_would_end(url: str) -> None:
     eos = {"logit_bias": {"511": 100}}  # the end of the turn is the model's last token
     assert complete(url, PROMPTS[0], **{**HARNESS, "echo": False}, **eos)[0]["logprobs"]["tokens"] == []
     assert len(complete(url, PROMPTS[0], **HARNESS, **eos)[0]["logprobs"]["tokens"]) == len(PROMPTS[0]) + 1
 
 
+@pytest.mark.slow
 def test_without_an_answer_the_lists_are_those_of_the_prompt(url: str) -> None:
     (choice,) = complete(url, "ka lo mi", echo=True, logprobs=2, max_tokens=0)
     reported = choice["logprobs"]
@@ -72,6 +75,7 @@ def test_without_an_answer_the_lists_are_those_of_the_prompt(url: str) -> None:
         assert choice["text"][offset:].startswith(token)
 
 
+@pytest.mark.slow
 def test_token_ids_are_echoed_as_their_text(url: str) -> None:
     (choice,) = complete(url, PROMPTS[0], echo=True, max_tokens=4)
     (scored,) = complete(url, PROMPTS[0], echo=True, logprobs=0, max_tokens=4)
@@ -80,12 +84,14 @@ def test_token_ids_are_echoed_as_their_text(url: str) -> None:
     assert scored["text"] == "".join(scored["logprobs"]["tokens"])
 
 
+@pytest.mark.slow
 def test_each_of_several_answers_has_the_prompt(url: str) -> None:
     choices = complete(url, "ka lo", n=2, echo=True, logprobs=1, max_tokens=3)
     assert choices[0]["logprobs"] == choices[1]["logprobs"]
     assert choices[0]["logprobs"]["token_logprobs"][0] is None
 
 
+@pytest.mark.slow
 def test_openais_client_reads_them(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     answer = client.completions.create(

@@ -25,12 +25,14 @@ def complete(client: OpenAI, prompt: Any, **options: Any) -> Any:
     return client.completions.create(model="default", prompt=prompt, temperature=0, **{"max_tokens": 8, **options})
 
 
+@pytest.mark.slow
 def test_a_suffix_is_what_follows_the_gap(client: OpenAI) -> None:
     gap, written = complete(client, BEFORE, suffix=AFTER), complete(client, WRITTEN)
     assert gap.choices[0].text == written.choices[0].text
     assert gap.usage.prompt_tokens == written.usage.prompt_tokens
 
 
+@pytest.mark.slow
 def test_each_prompt_has_the_suffix(client: OpenAI) -> None:
     both = complete(client, [BEFORE, "ru"], suffix=AFTER)
     assert [choice.text for choice in both.choices] == [
@@ -38,21 +40,25 @@ def test_each_prompt_has_the_suffix(client: OpenAI) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_gap_is_streamed(client: OpenAI) -> None:
     chunks = complete(client, BEFORE, suffix=AFTER, stream=True)
     whole = complete(client, BEFORE, suffix=AFTER).choices[0].text
     assert "".join(chunk.choices[0].text for chunk in chunks) == whole
 
 
+@pytest.mark.slow
 def test_an_empty_suffix_is_none(client: OpenAI) -> None:
     assert complete(client, BEFORE, suffix="").choices[0].text == complete(client, BEFORE).choices[0].text
 
 
+@pytest.mark.slow
 def test_an_editor_may_write_the_familys_form_itself(client: OpenAI) -> None:
     given = complete(client, WRITTEN, stop=["<|file_sep|>", "<|endoftext|>"])
     assert given.choices[0].text == complete(client, BEFORE, suffix=AFTER).choices[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["a", [1]])
 def test_a_suffix_that_cannot_be_honoured_is_refused_by_its_name(tiny_server: Server, prompt: Any) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)

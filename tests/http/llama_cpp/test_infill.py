@@ -34,6 +34,7 @@ def written(url: str, prompt: str, **fields: Any) -> str:
     return asked(url, "POST", "/v1/completions", body).json["choices"][0]["text"]
 
 
+@pytest.mark.slow
 def test_llama_vim_gets_its_fields_and_the_text_of_the_gap(coder: str) -> None:
     found = infill(coder, **{**FIM, "n_indent": 0})
     assert set(found) == {*FIM["response_fields"]} - {"truncated"}
@@ -45,12 +46,14 @@ def test_llama_vim_gets_its_fields_and_the_text_of_the_gap(coder: str) -> None:
     assert found["timings/predicted_n"] == 24
 
 
+@pytest.mark.slow
 def test_llama_vims_warm_up_puts_the_files_into_the_cache(coder: str) -> None:
     assert infill(coder, **WARM_UP) == {}
     request = {**FIM, "input_extra": WARM_UP["input_extra"], "response_fields": []}
     assert infill(coder, **request)["tokens_cached"] > 20
 
 
+@pytest.mark.slow
 def test_a_whole_response_has_all_fields(coder: str) -> None:
     found = infill(coder, input_prefix="ka ", input_suffix=" lo", n_predict=5)
     assert (found["stop"], found["stop_type"], found["stopping_word"]) == (True, "limit", "")
@@ -60,6 +63,7 @@ def test_a_whole_response_has_all_fields(coder: str) -> None:
     assert timings["predicted_n"] == 5
 
 
+@pytest.mark.slow
 def test_a_stream_brings_the_same_text(coder: str) -> None:
     request = {"input_prefix": "ka ", "input_suffix": " lo", "n_predict": 12}
     lines = asked(coder, "POST", "/infill", {**request, "stream": True}).body.decode().splitlines()
@@ -69,6 +73,7 @@ def test_a_stream_brings_the_same_text(coder: str) -> None:
     assert sum(len(event["tokens"]) for event in events) == 12
 
 
+@pytest.mark.slow
 def test_a_stop_string_is_named(coder: str) -> None:
     request = {"input_prefix": "ka ", "input_suffix": " lo", "n_predict": 24}
     word = infill(coder, **request)["content"][2:4]
@@ -76,6 +81,7 @@ def test_a_stop_string_is_named(coder: str) -> None:
     assert (found["stop_type"], found["stopping_word"]) == ("word", word)
 
 
+@pytest.mark.slow
 def test_a_long_file_is_cut_around_the_gap(coder: str) -> None:
     found = infill(coder, input_prefix="ka " * 9000, input_suffix=" lo" * 9000, n_predict=2)
     assert found["tokens_evaluated"] == 4096 - 2
@@ -89,6 +95,7 @@ def test_an_answer_ends_where_the_indentation_does(tmp_path: Path) -> None:
         assert (found["content"], found["stop_type"], found["has_new_line"]) == ("a\n    b", "limit", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "param"),
     [

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import asked
 
@@ -10,6 +12,7 @@ def props(server: Server, query: str = "") -> Any:
     return asked(server.url, "GET", f"/props{query}").json
 
 
+@pytest.mark.slow
 def test_a_model_in_memory_is_described(tiny_server: Server) -> None:
     assert asked(tiny_server.url, "POST", "/v1/models/load", {"model": "builtin:tiny"}).status == 200
     found = props(tiny_server)

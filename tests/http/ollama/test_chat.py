@@ -32,6 +32,7 @@ def scripted(scripted_server: Server) -> ollama.Client:
     return client(scripted_server)
 
 
+@pytest.mark.slow
 def test_an_answer_has_its_message_its_counts_and_its_times(tiny: ollama.Client) -> None:
     answer = tiny.chat(TINY, ASKED, options=GREEDY)
     assert (answer.model, answer.done, answer.done_reason) == (TINY, True, "stop")
@@ -42,6 +43,7 @@ def test_an_answer_has_its_message_its_counts_and_its_times(tiny: ollama.Client)
     assert answer.total_duration and all(time and time <= answer.total_duration for time in times)
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_same_text_and_ends_with_the_counts(tiny: ollama.Client) -> None:
     *parts, last = tiny.chat(TINY, ASKED, options=GREEDY, stream=True)
     assert parts
@@ -52,6 +54,7 @@ def test_a_stream_has_the_same_text_and_ends_with_the_counts(tiny: ollama.Client
     assert "".join(part.message.content or "" for part in parts) == whole.message.content
 
 
+@pytest.mark.slow
 def test_tasks_get_the_same_answers_whole_and_streamed(tiny_server: Server) -> None:
     async def answers() -> list[str | None]:
         async with async_client(tiny_server) as client:
@@ -64,11 +67,13 @@ def test_tasks_get_the_same_answers_whole_and_streamed(tiny_server: Server) -> N
     assert first and others == [first, first]
 
 
+@pytest.mark.slow
 def test_the_tag_latest_stands_for_no_tag(tiny: ollama.Client) -> None:
     answer = tiny.chat(f"{TINY}:latest", ASKED, options=GREEDY)
     assert (answer.model, "lmwire" in (answer.message.content or "")) == (f"{TINY}:latest", True)
 
 
+@pytest.mark.slow
 def test_reasoning_is_apart_from_the_content(tiny: ollama.Client) -> None:
     message = tiny.chat(TINY, [user("What is 17 + 25?")], think=True, options=GREEDY).message
     assert message.thinking and "42" in (message.content or "")
@@ -96,6 +101,7 @@ def test_earlier_reasoning_is_read(scripted: ollama.Client) -> None:
     assert scripted.chat(MODEL, [user("2 + 2?"), earlier, user("think aloud")]).message.content == "It is 4."
 
 
+@pytest.mark.slow
 def test_a_format_is_any_json_or_that_of_a_schema(tiny: ollama.Client) -> None:
     asked = [user("Ada was born in 1815.")]
     ada = tiny.chat(TINY, asked, format=Person.model_json_schema(), options=GREEDY)

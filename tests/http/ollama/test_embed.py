@@ -26,6 +26,7 @@ def length(vector: Sequence[float]) -> float:
     return math.sqrt(sum(value * value for value in vector))
 
 
+@pytest.mark.slow
 def test_each_text_has_a_vector_of_length_1(server: Server) -> None:
     made = client(server).embed("Embeds", TEXTS)
     assert (made.model, len(made.embeddings)) == ("Embeds", 3)
@@ -33,12 +34,14 @@ def test_each_text_has_a_vector_of_length_1(server: Server) -> None:
     assert made.prompt_eval_count and made.total_duration and made.total_duration >= (made.load_duration or 0)
 
 
+@pytest.mark.slow
 def test_one_text_has_the_same_vector_alone(server: Server) -> None:
     several = client(server).embed("Embeds", TEXTS).embeddings
     alone = asyncio.run(async_client(server).embed("Embeds", TEXTS[1])).embeddings
     assert list(alone[0]) == pytest.approx(list(several[1]), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_dimensions_shorten_the_vectors(server: Server) -> None:
     [vector] = client(server).embed("Embeds", TEXTS[0], dimensions=4).embeddings
     assert (len(vector), length(vector)) == (4, pytest.approx(1, abs=1e-5))
@@ -51,17 +54,20 @@ def test_the_older_form_has_one_vector_at_its_own_length(mock_server: Server) ->
     assert length(vector) != pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_without_embeddings_says_which_kind_to_load(tiny_server: Server) -> None:
     with pytest.raises(ollama.ResponseError, match="load an embedding model") as error:
         client(tiny_server).embed("builtin:tiny", "hello")
     assert error.value.status_code == 501
 
 
+@pytest.mark.slow
 def test_a_model_of_vectors_does_not_chat(server: Server) -> None:
     with pytest.raises(ollama.ResponseError, match="embed"):
         client(server).chat("Embeds", [{"role": "user", "content": "hello"}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", ["a text", ["short", "a text"]])
 def test_a_text_that_is_too_long_is_named(server: Server, texts: str | list[str]) -> None:
     long = "word " * 20_000

@@ -25,6 +25,7 @@ def infilling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ollama.Clien
         yield client(server)
 
 
+@pytest.mark.slow
 def test_a_prompt_is_a_users_message(tiny: ollama.Client) -> None:
     answer = tiny.generate(TINY, "Who are you?", system="Be brief.", options=GREEDY)
     messages = [{"role": "system", "content": "Be brief."}, user("Who are you?")]
@@ -33,6 +34,7 @@ def test_a_prompt_is_a_users_message(tiny: ollama.Client) -> None:
     assert answer.eval_count and answer.eval_duration and answer.total_duration
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_same_text(tiny: ollama.Client) -> None:
     *parts, last = tiny.generate(TINY, "What is 17 + 25?", think=True, options=GREEDY, stream=True)
     whole = tiny.generate(TINY, "What is 17 + 25?", think=True, options=GREEDY)
@@ -41,12 +43,14 @@ def test_a_stream_has_the_same_text(tiny: ollama.Client) -> None:
     assert (last.response, last.done_reason) == ("", "stop")
 
 
+@pytest.mark.slow
 def test_a_raw_prompt_is_continued_as_it_is(tiny: ollama.Client) -> None:
     raw = tiny.generate(TINY, "Who are you?", raw=True, options={**GREEDY, "num_predict": 8})
     chat = tiny.generate(TINY, "Who are you?", options={**GREEDY, "num_predict": 8})
     assert raw.prompt_eval_count and chat.prompt_eval_count and raw.prompt_eval_count < chat.prompt_eval_count
 
 
+@pytest.mark.slow
 def test_a_suffix_makes_the_prompt_the_text_before_a_gap(infilling: ollama.Client) -> None:
     options = {**GREEDY, "num_predict": 8}
     gap = infilling.generate("default", "ka lo mi", suffix=" pa su", options=options)
@@ -56,6 +60,7 @@ def test_a_suffix_makes_the_prompt_the_text_before_a_gap(infilling: ollama.Clien
     assert "insert" in (infilling.show("default").capabilities or ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -74,6 +79,7 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(tiny: ollama.Client, fie
     assert error.value.error.startswith(f"{named}: ")
 
 
+@pytest.mark.slow
 def test_empty_fields_are_absent(tiny: ollama.Client) -> None:
     answer = tiny.generate(TINY, "hi", suffix="", template="", context=[], system="", format="", images=[])
     assert answer.done_reason == "stop"

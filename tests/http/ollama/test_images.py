@@ -12,6 +12,8 @@ from support.http.http_server import Server, served
 from support.http.ollama_http import GREEDY, client, user
 from support.media.shown_images import pixels
 
+pytestmark = pytest.mark.slow
+
 BRIEF = {**GREEDY, "num_predict": 2}
 
 

@@ -39,6 +39,7 @@ def loaded(client: ollama.Client) -> dict[str | None, datetime]:
     return {model.model: model.expires_at or datetime.min for model in client.ps().models}
 
 
+@pytest.mark.slow
 def test_the_list_has_each_model_with_its_size_and_form(different: ollama.Client) -> None:
     models = {model.model: model for model in different.list().models}
     assert set(models) == {"Chats", "Sees", "Embeds"}
@@ -49,6 +50,7 @@ def test_the_list_has_each_model_with_its_size_and_form(different: ollama.Client
     assert chats.details and (chats.details.family, chats.details.format) == ("qwen3", "safetensors")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_loaded_is_described_from_its_files(different: ollama.Client) -> None:
     assert loaded(different) == {}
     chats, sees, embeds = (different.show(name) for name in ("Chats", "Sees", "Embeds"))
@@ -62,6 +64,7 @@ def test_a_model_that_is_not_loaded_is_described_from_its_files(different: ollam
     assert loaded(different) == {}
 
 
+@pytest.mark.slow
 def test_a_loaded_model_says_what_it_can(different: ollama.Client) -> None:
     for name, capabilities in (
         ("Chats", {"completion", "tools", "thinking"}),
@@ -125,6 +128,7 @@ def test_a_model_that_is_here_is_pulled_at_once(server: Server) -> None:
     assert statuses == ["pulling manifest", "success"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_served_is_not_pulled(different: ollama.Client) -> None:
     for stream in (False, True):
         with pytest.raises(ollama.ResponseError, match=r"not found.*lmwire serve") as error:
@@ -132,6 +136,7 @@ def test_a_model_that_is_not_served_is_not_pulled(different: ollama.Client) -> N
         assert error.value.status_code == 404
 
 
+@pytest.mark.slow
 def test_of_several_chat_templates_the_default_is_shown(tmp_path: Path) -> None:
     shutil.copytree(BUILTIN / "tiny", tmp_path / "Two")
     (tmp_path / "Two" / "chat_template.jinja").unlink(missing_ok=True)

@@ -105,6 +105,7 @@ def test_a_wrong_field_is_named_as_the_client_wrote_it(scripted_server: Server, 
     assert answer.json["error"].replace("`", "").startswith(f"{named}: ")
 
 
+@pytest.mark.slow
 def test_a_schema_that_cannot_be_enforced_is_the_format(tiny_server: Server) -> None:
     schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": "one"}}}
     answer = post(tiny_server, "/api/chat", chat("hello", model="builtin:tiny", format=schema))
@@ -128,6 +129,7 @@ def test_a_later_failure_is_the_last_line(scripted_server: Server) -> None:
         list(client(scripted_server).chat(MODEL, [user("breaks later")], stream=True))
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_served_is_not_found(tiny_server: Server) -> None:
     for path, fields in (
         ("chat", {"messages": [user("x")]}),

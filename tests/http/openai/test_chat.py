@@ -15,6 +15,8 @@ from tokenizers import Tokenizer
 import lmwire_worker
 from support.http.http_server import Server
 
+pytestmark = pytest.mark.slow
+
 TINY = "builtin:tiny"
 WHO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Who are you?"}]
 SUM: list[ChatCompletionMessageParam] = [{"role": "user", "content": "What is 17 + 25?"}]

@@ -14,6 +14,8 @@ from random_vision import write_vision_model
 from support.http.http_server import Server, served
 from support.media.shown_images import pixels
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,8 @@ from support.http.raw_http import asked
 from support.models.chat_templates import GEMMA3
 from support.models.templated_model import write_templated_model
 
+pytestmark = pytest.mark.slow
+
 
 def client_of(server: Server) -> OpenAI:
     return OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)

@@ -16,6 +16,8 @@ from support.http.http_server import Server, served
 from support.media.reading_media import encoded, in_base64, picture
 from support.models.random_speech import recording, write_parakeet, write_whisper
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=[write_parakeet, write_whisper])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -12,6 +12,8 @@ from openai import OpenAI
 from support.http.http_server import Server
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 JSON: Final = {"content-type": "application/json"}
 
 USER = {"role": "user", "content": "Who are you?"}

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from lmwire_http.openai.models import codex_models
 from lmwire_http.pool import ServedModel
 from lmwire_protocol import events
@@ -43,6 +45,7 @@ def _loaded(capabilities: list[str]) -> events.ModelDone:
     return events.ModelDone(id="1", path="/m", hidden_size=8, context_len=64, weights_bytes=1, **fields)
 
 
+@pytest.mark.slow
 def test_codex_reads_the_models_beside_openais_list(tiny_server: Server) -> None:
     listed = asked(tiny_server.url, "GET", "/v1/models?client_version=0.169.0").json
     [tiny] = listed["models"]

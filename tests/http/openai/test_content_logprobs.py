@@ -8,6 +8,8 @@ import pytest
 
 from support.http.http_server import Server
 
+pytestmark = pytest.mark.slow
+
 MODEL: Final = "builtin:tiny"
 SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL: Final[Any] = {

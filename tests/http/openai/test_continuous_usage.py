@@ -49,6 +49,7 @@ def check_counts(chunks: Sequence[Any]) -> None:
     assert end.usage.completion_tokens == last.usage.completion_tokens
 
 
+@pytest.mark.slow
 def test_each_chunk_of_a_chat_has_the_usage_so_far(tiny_server: Server) -> None:
     chunks = chat(tiny_server, "Who are you?", max_tokens=5)
     check_counts(chunks)
@@ -61,6 +62,7 @@ def test_each_chunk_of_a_chat_has_the_usage_so_far(tiny_server: Server) -> None:
     assert plain.prompt_tokens == prompt
 
 
+@pytest.mark.slow
 def test_several_choices_are_counted_together(tiny_server: Server) -> None:
     chunks = chat(tiny_server, "Who are you?", n=3, max_tokens=4)
     check_counts(chunks)
@@ -68,12 +70,14 @@ def test_several_choices_are_counted_together(tiny_server: Server) -> None:
     assert {chunk.usage.prompt_tokens for chunk in chunks} == {chunks[-1].usage.prompt_tokens}
 
 
+@pytest.mark.slow
 def test_the_prompts_of_a_completion_are_counted_together(tiny_server: Server) -> None:
     chunks = complete(tiny_server, ["One, two,", "a b c d"], n=2, max_tokens=3)
     check_counts(chunks)
     assert chunks[-1].usage.completion_tokens == 12
 
 
+@pytest.mark.slow
 def test_accepted_drafts_are_counted(drafting: Server) -> None:
     chunks = chat(drafting, "Who are you?", max_tokens=20)
     check_counts(chunks)
@@ -87,16 +91,19 @@ def test_reasoning_and_tool_calls_are_counted(scripted_server: Server) -> None:
     assert chunks[-1].usage.completion_tokens_details.reasoning_tokens > 0
 
 
+@pytest.mark.slow
 def test_the_end_of_a_chat_is_counted_with_its_finish_reason(tiny_server: Server) -> None:
     *_, end, last = chat(tiny_server, "What is 2 + 2?", max_tokens=100)
     assert end.choices[0].finish_reason == "stop"
     assert end.usage.completion_tokens == last.usage.completion_tokens
 
 
+@pytest.mark.slow
 def test_continuous_usage_alone_ends_with_the_usage(tiny_server: Server) -> None:
     check_counts(chat(tiny_server, "Who are you?", {"continuous_usage_stats": True}, max_tokens=3))
 
 
+@pytest.mark.slow
 def test_continuous_usage_has_no_effect_if_the_usage_is_refused(tiny_server: Server) -> None:
     options = {"continuous_usage_stats": True, "include_usage": False}
     assert not any(chunk.usage for chunk in chat(tiny_server, "Who are you?", options, max_tokens=3))

@@ -33,6 +33,7 @@ def client(server: Server) -> OpenAI:
     return OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
 
 
+@pytest.mark.slow
 def test_each_text_has_a_vector_of_length_1(client: OpenAI, folder: Path) -> None:
     made = client.embeddings.create(model=str(folder), input=TEXTS)
     assert (made.object, made.model) == ("list", str(folder))
@@ -45,6 +46,7 @@ def test_each_text_has_a_vector_of_length_1(client: OpenAI, folder: Path) -> Non
     assert alone.data[0].embedding == pytest.approx(made.data[1].embedding, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_numbers_and_base64_are_the_same_vector(client: OpenAI, folder: Path) -> None:
     decoded = client.embeddings.create(model=str(folder), input="the sea")  # the client asks for base64 by itself
     numbers = client.embeddings.create(model=str(folder), input="the sea", encoding_format="float")
@@ -53,6 +55,7 @@ def test_numbers_and_base64_are_the_same_vector(client: OpenAI, folder: Path) ->
     assert isinstance(written.data[0].embedding, str)
 
 
+@pytest.mark.slow
 def test_vectors_can_be_cut_and_left_unscaled(client: OpenAI, folder: Path) -> None:
     whole = client.embeddings.create(model=str(folder), input="the sea").data[0].embedding
     cut = client.embeddings.create(model=str(folder), input="the sea", dimensions=8).data[0].embedding
@@ -61,6 +64,7 @@ def test_vectors_can_be_cut_and_left_unscaled(client: OpenAI, folder: Path) -> N
     assert cut[0] / cut[1] == pytest.approx(whole[0] / whole[1], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_tasks_embed_beside_each_other(server: Server, folder: Path) -> None:
     async def all_of_them() -> list[list[float]]:
         async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any") as client:
@@ -85,6 +89,7 @@ def test_a_scripted_worker_s_vectors_come_as_they_are(tmp_path: Path) -> None:
     assert [each.embedding for each in made.data] == [[1, 0.5], [0, -2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("input", "fields", "param"),
     [
@@ -110,11 +115,13 @@ def test_a_field_that_is_wrong_is_named(
     assert param in failure.value.message
 
 
+@pytest.mark.slow
 def test_token_ids_are_refused_with_what_to_send_instead(client: OpenAI, folder: Path) -> None:
     with pytest.raises(openai.BadRequestError, match=r"send the texts .*check_embedding_ctx_length=False"):
         client.embeddings.create(model=str(folder), input=[[1, 2], [3]])
 
 
+@pytest.mark.slow
 def test_a_model_that_makes_no_vectors_says_so(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.InternalServerError) as failure:

@@ -53,6 +53,7 @@ def numbers(text: str) -> list[int]:
     return [int(number) for number, _ in LABEL.findall(text)]
 
 
+@pytest.mark.slow
 def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> None:
     answer = ask(server, folder, turn(*map(png, range(5))), chunk=2, logprobs=True)
     content = answer.choices[0].message.content
@@ -65,6 +66,7 @@ def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> N
     assert generated.decode(errors="replace") == re.sub(r"(^|\n\n)(\[Image \S+ \S+\]\n)+\n", "", content)
 
 
+@pytest.mark.slow
 def test_the_usage_is_the_sum_of_the_groups(server: Server, folder: Path) -> None:
     images = [png(seed) for seed in range(3)]
     together = ask(server, folder, turn(*images), chunk=1).usage
@@ -98,6 +100,7 @@ def openai_turn(messages: Any, url: str) -> Any:
     return {"role": "user", "content": shown}
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) -> None:
     asked = turn(*map(png, range(3)))
     whole = ask(server, folder, asked, chunk=2)
@@ -111,6 +114,7 @@ def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) 
     assert numbers(deltas[second].delta.content or "") == [3]
 
 
+@pytest.mark.slow
 def test_images_keep_their_numbers_over_turns(server: Server, folder: Path) -> None:
     first = turn(png(0), png(1), png(2))
     answer = ask(server, folder, first, chunk=2).choices[0].message.content
@@ -121,6 +125,7 @@ def test_images_keep_their_numbers_over_turns(server: Server, folder: Path) -> N
     assert LABEL.findall(dropped) == LABEL.findall(later)
 
 
+@pytest.mark.slow
 def test_earlier_images_are_replaced_by_their_labels(server: Server, folder: Path) -> None:
     images = [png(seed) for seed in range(3)]
     said = {"role": "assistant", "content": "Birds."}
@@ -131,6 +136,7 @@ def test_earlier_images_are_replaced_by_their_labels(server: Server, folder: Pat
     assert grouped.usage.prompt_tokens == ask(server, folder, noted, said, turn(text="Sure?")).usage.prompt_tokens
 
 
+@pytest.mark.slow
 def test_an_answer_about_an_image_has_a_default_length(server: Server, folder: Path) -> None:
     client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     options: Any = {"model": str(folder), "temperature": 0, "extra_body": {"ignore_eos": True}}
@@ -138,11 +144,13 @@ def test_an_answer_about_an_image_has_a_default_length(server: Server, folder: P
     assert answer.usage and answer.usage.completion_tokens == 2048
 
 
+@pytest.mark.slow
 def test_few_images_are_asked_about_as_without_groups(server: Server, folder: Path) -> None:
     asked = turn(png(0), png(1))
     assert ask(server, folder, asked, chunk=2).choices == ask(server, folder, asked).choices
 
 
+@pytest.mark.slow
 def test_an_option_sets_the_default(folder: Path) -> None:
     asked = turn(png(0), png(1))
     with served(str(folder), "--image-group", "1") as server:
@@ -152,6 +160,7 @@ def test_an_option_sets_the_default(folder: Path) -> None:
         assert not numbers(ask(server, folder, asked, n=2).choices[0].message.content)
 
 
+@pytest.mark.slow
 def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Server, folder: Path) -> None:
     broken = "data:image/png;base64,iVBORw0KGgo="
     with pytest.raises(openai.BadRequestError, match="not a supported image") as refused:
@@ -159,6 +168,7 @@ def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Serv
     assert refused.value.param == "messages[0].content[3]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

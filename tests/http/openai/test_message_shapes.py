@@ -60,6 +60,7 @@ STRICT_TURNS: Final = turns(
 NESTED: Final = [{"type": "function", "function": TOOL}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("messages", "fields", "loose", "loose_fields"),
     [
@@ -125,6 +126,7 @@ def test_a_result_of_an_earlier_turn_is_not_taken_for_a_later_one() -> None:
     assert found[3]["tool_call_id"] == found[2]["tool_calls"][0]["id"] != found[0]["tool_calls"][0]["id"]
 
 
+@pytest.mark.slow
 def test_an_image_may_be_its_url_alone(tiny: OpenAI) -> None:
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": PIXEL}]
     noted = prompt_of(tiny, [{"role": "user", "content": parts}], strict_media=False)
@@ -144,6 +146,7 @@ def test_arguments_of_a_response_item_may_be_an_object(scripted: OpenAI) -> None
     assert getattr(listed[0], "arguments", None) == '{"at":"sea"}'
 
 
+@pytest.mark.slow
 def test_json_may_have_its_schema_in_the_older_format(tiny: OpenAI) -> None:
     schema = {"type": "object", "properties": {"name": {"const": "Ada"}}, "required": ["name"]}
     wanted: Any = {"type": "json_object", "schema": {**schema, "additionalProperties": False}}

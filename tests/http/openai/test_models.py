@@ -14,6 +14,7 @@ def client_of(server: Server) -> OpenAI:
     return OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
 
 
+@pytest.mark.slow
 def test_a_model_is_listed_with_its_context(tiny_server: Server) -> None:
     client = client_of(tiny_server)
     [model] = client.models.list().data
@@ -23,6 +24,7 @@ def test_a_model_is_listed_with_its_context(tiny_server: Server) -> None:
     assert client.models.retrieve("builtin:tiny").id == "builtin:tiny"
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_not_found(tiny_server: Server) -> None:
     with pytest.raises(openai.NotFoundError, match="some/nonesuch") as failure:
         client_of(tiny_server).models.retrieve("some/nonesuch")

@@ -67,6 +67,7 @@ def pcm_of(wav: bytes) -> bytes:
         return file.readframes(file.getnframes())
 
 
+@pytest.mark.slow
 def test_a_real_model_speaks_a_wav_file_with_its_sample_rate(model_server: Server, folder: Path) -> None:
     client = OpenAI(base_url=f"{model_server.url}/v1", api_key="any", max_retries=0)
     options: Any = {"model": str(folder), "response_format": "wav", "extra_body": {"seed": 1}}
@@ -177,6 +178,7 @@ def test_a_field_that_is_wrong_is_named(server: Server, fields: dict[str, Any], 
     assert param in answer.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_speak_says_which_kind_to_load(tiny_server: Server) -> None:
     answer = asked(tiny_server.url, "POST", "/v1/audio/speech", {"model": "builtin:tiny", "input": "a"})
     assert (answer.status, answer.json["error"]["code"], answer.json["error"]["param"]) == (501, "unsupported", "model")

@@ -7,6 +7,8 @@ import pytest
 from support.http.http_server import Server
 from support.http.raw_http import asked, chat_body
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Once upon a time, Grüße"
 
 

@@ -113,6 +113,7 @@ def test_a_field_that_is_wrong_is_named(client: OpenAI, fields: dict[str, Any], 
     assert param in failure.value.message
 
 
+@pytest.mark.slow
 def test_a_recording_is_heard_by_a_model(tmp_path: Path) -> None:
     folder = write_parakeet(tmp_path / "parakeet")
     with served(str(folder)) as server:
@@ -136,6 +137,7 @@ def test_a_recording_is_heard_by_a_model(tmp_path: Path) -> None:
             assert failure.value.param == param
 
 
+@pytest.mark.slow
 def test_a_model_that_transcribes_nothing_says_which_kind_does(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.InternalServerError) as refused:

@@ -1,9 +1,7 @@
 """A worker's death: what it takes along, and what comes after it."""
 
 import asyncio
-import os
 from pathlib import Path
-from signal import SIGKILL
 
 import pytest
 
@@ -12,14 +10,16 @@ from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool
 from support.http.http_pool import Clock, asked, awaited, figures, pooled, said, until
 from support.process.stepped_worker import in_a_row, let_through, started
+from support.process.worker_thread import kill
 
 
 async def killed(pool: Pool, pid: int) -> None:
     """Kill a worker, and wait until the pool has noticed."""
-    os.kill(pid, SIGKILL)
+    kill(pid)
     await until(lambda: all(replica.pid != pid for resident in pool.statuses() for replica in resident.replicas))
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_crash_ends_the_requests_on_the_worker_and_the_next_one_gets_another(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-mid-stream", "")) as pool:
@@ -50,6 +50,7 @@ async def test_a_crash_does_not_affect_other_models(tmp_path: Path) -> None:
         assert figures(pool, "mock:step_ms=1").replicas[0].deaths == 0
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_worker_that_dies_while_it_loads_is_reported_as_lost_and_can_be_retried(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start", "")) as pool:
@@ -60,6 +61,7 @@ async def test_a_worker_that_dies_while_it_loads_is_reported_as_lost_and_can_be_
         assert figures(pool, "mock").replicas[0].deaths == 1
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_worker_that_dies_repeatedly_is_not_restarted_for_a_while(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault crash-start"), clock=Clock()) as pool:

@@ -13,9 +13,11 @@ from lmwire import DeviceMemory, LmwireError, LocalModel, device_memory, local_m
 from lmwire_http.pool import Pool, memory_budget
 from lmwire_http.pool import pool as pool_module
 from lmwire_http.settings import Settings
-from lmwire_worker.models.memory_budget import default_budget
+from lmwire_worker.models.device_memory import default_budget
 from support.http.http_pool import MOCK, asked, awaited, pooled
 from support.process.worker_process import SECONDS
+
+pytestmark = pytest.mark.slow
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
 

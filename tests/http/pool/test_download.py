@@ -25,6 +25,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.mark.slow
 @awaited
 async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(hub: Hub) -> None:
     clock = Clock()
@@ -38,6 +39,7 @@ async def test_what_is_fetched_by_an_alias_is_one_model_under_all_of_its_names(h
         assert len([model for model in await pool.served_models() if model.loaded]) == 1
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_download_is_logged_while_it_goes_on(hub: Hub, caplog: pytest.LogCaptureFixture) -> None:
     """The half of a file is sent only after the first line, so the line cannot come after the download."""
@@ -67,6 +69,7 @@ def test_a_download_has_a_line_at_each_tenth_and_the_other_stages_have_none(capl
     assert caplog.messages == [f"downloading owner/name: {percent} of 100 MB" for percent in range(0, 101, 10)]
 
 
+@pytest.mark.slow
 @awaited
 async def test_nothing_is_downloaded_unless_that_is_allowed(hub: Hub) -> None:
     async with pooled() as pool:
@@ -75,6 +78,7 @@ async def test_nothing_is_downloaded_unless_that_is_allowed(hub: Hub) -> None:
         assert hub.requests == []
 
 
+@pytest.mark.slow
 @awaited
 async def test_what_the_hub_has_not_got_is_not_found(hub: Hub) -> None:
     async with pooled(download=True) as pool:
@@ -83,6 +87,7 @@ async def test_what_the_hub_has_not_got_is_not_found(hub: Hub) -> None:
         assert (error.value.status, error.value.code, error.value.param) == (404, "model_not_found", "model")
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_name_that_a_client_chose_is_looked_for_on_the_hub_and_not_in_a_folder(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

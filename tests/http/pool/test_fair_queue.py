@@ -1,20 +1,22 @@
 """Clients are served in turn: one that sends much does not make another wait for all of it."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from lmwire_http.http.api_keys import identify_client
+from lmwire_http.pool import Lease
 from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
-from lmwire_http.pool.managed_model import MAX_PROMPTS
+from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND
 from support.http.http_pool import awaited, pooled, until
-from support.http.http_server import MOCK, Server, served, stopped_worker, wait_until
+from support.http.http_server import MOCK, Server, served, served_process, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
@@ -25,6 +27,7 @@ REQUESTS = 63
 GREEDY, MODEST = "greedy-key", "modest-key"
 WAITING = "lmwire_model_requests_waiting"
 IN_FLIGHT = "lmwire_worker_requests_in_flight"
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
 HELD = f"{MOCK} --scenario {Path(__file__).parents[1] / 'held_answers.json'}"
 
 
@@ -172,6 +175,68 @@ async def test_clients_that_only_count_tokens_are_served_in_turn_and_wait_for_no
     assert served[OUTSTANDING:place].count("greedy") <= MAX_PROMPTS + 2
 
 
+@awaited
+async def test_clients_that_send_images_are_served_in_turn_and_hold_up_no_texts() -> None:
+    """A worker knows no clients: it would decode a hundred images of one before the next image of another."""
+    async with pooled(worker_command=COMMAND) as pool, asyncio.TaskGroup() as tasks:
+        served: list[str] = []
+        leases: list[Lease] = []
+        end = asyncio.Event()
+
+        async def use(name: str, has_media: bool) -> None:
+            async with pool.lease("mock", client=name, rows=1, has_media=has_media) as lease:
+                served.append(name)
+                if name == "greedy":
+                    leases.append(lease)
+                await end.wait()
+
+        for _ in range(MANY):
+            tasks.create_task(use("greedy", True))
+        await until(lambda: served.count("greedy") == MAX_DECODING + 1)
+        tasks.create_task(use("modest", True))
+        await asyncio.sleep(0)
+        tasks.create_task(use("text", False))
+        await until(lambda: "text" in served)
+        assert "modest" not in served
+        leases.pop().media_decoded()
+        leases.pop().media_decoded()
+        await until(lambda: len(served) == MAX_DECODING + 4)
+        assert served[MAX_DECODING + 2 :].count("modest") == 1
+        end.set()
+
+
+DECODES: Final = {
+    "rules": [
+        {"match": {"last_message": "decode"}, "reply": {"tokens": [], "then": "wait"}},
+        {
+            "match": {"last_message": "decoded"},
+            "reply": {"progress": [{"stage": "prefill", "current": 1, "total": 2, "unit": "tokens"}], "then": "wait"},
+        },
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "has_image", "at_once"),
+    [("decode", True, MAX_DECODING + 1), ("decoded", True, MANY), ("decode", False, MANY)],
+    ids=["images", "images that were decoded", "texts"],
+)
+def test_images_wait_until_those_of_others_are_decoded(
+    tmp_path: Path, text: str, has_image: bool, at_once: int
+) -> None:
+    (tmp_path / "decodes.json").write_text(json.dumps(DECODES))
+    image = {"type": "image_url", "image_url": {"url": IMAGE}}
+    content = [{"type": "text", "text": text}, *([image] if has_image else [])]
+    message = {"role": "user", "content": content}
+    body = {"model": "mock", "stream": True, "messages": [message], "strict_media": False}
+    with served("mock", "--worker", f"{MOCK} --scenario {tmp_path / 'decodes.json'}") as server, ExitStack() as clients:
+        for _ in range(MANY):
+            clients.enter_context(RawClient(server.url)).ask("POST", CHAT, body)
+        wait_until(lambda: users(server, None) == MANY, "they do not come")
+        server.wait_for(IN_FLIGHT, at_once)
+        server.wait_for(WAITING, MANY - at_once, model="mock")
+
+
 LOCAL, OTHER, REMOTE = ("127.0.0.1", 1), ("127.0.0.1", 2), ("192.0.2.7", 1)
 
 
@@ -205,6 +270,7 @@ def authorized(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])
 @pytest.mark.parametrize(
     ("model", "worker", "tokens"),
@@ -216,7 +282,7 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
 ) -> None:
     greedy_key, modest_key = keys
     options = [word for key in keys if key for word in ("--api-key", key)]
-    with served(model, *worker, *options) as server, ExitStack() as clients:
+    with served_process(model, *worker, *options) as server, ExitStack() as clients:
 
         def ask(key: str | None, id: str, n: int) -> RawClient:
             client = clients.enter_context(RawClient(server.url))
@@ -240,13 +306,14 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
 @pytest.fixture
 def full_server() -> Iterator[Server]:
     """One whose worker's rows are all taken by requests that do not end, and one more for each eight."""
-    with served("mock", "--worker", HELD) as server, ExitStack() as clients:
+    with served_process("mock", "--worker", HELD) as server, ExitStack() as clients:
         for _ in range(OUTSTANDING):
             clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
         server.wait_for(IN_FLIGHT, OUTSTANDING)
         yield server
 
 
+@pytest.mark.slow
 def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(full_server: Server) -> None:
     before = full_server.figure("lmwire_worker_requests_total", outcome="cancelled")
     with RawClient(full_server.url) as client:
@@ -257,14 +324,16 @@ def test_a_queued_request_is_reported_and_removed_when_its_client_disconnects(fu
     assert full_server.figure("lmwire_worker_requests_total", outcome="cancelled") == before, "it never got there"
 
 
+@pytest.mark.slow
 def test_counting_tokens_does_not_queue(full_server: Server) -> None:
     body = {"model": "mock", "messages": [{"role": "user", "content": "two words"}]}
     assert asked(full_server.url, "POST", "/v1/messages/count_tokens", body).json == {"input_tokens": 2}
 
 
+@pytest.mark.slow
 def test_the_time_in_the_queue_is_measured() -> None:
     with (
-        served("mock", "--worker", HELD) as server,
+        served_process("mock", "--worker", HELD) as server,
         ExitStack() as clients,
         RawClient(server.url) as first,
         RawClient(server.url) as queued,
@@ -281,9 +350,10 @@ def test_the_time_in_the_queue_is_measured() -> None:
         assert server.figure("lmwire_queue_seconds_sum", model="mock") > before
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:
     """Rows are free when the worker is done, which has nothing to do with who reads what it made."""
-    with served("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
+    with served_process("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
         for _ in range(OUTSTANDING // MANY + 1):
             client = clients.enter_context(RawClient(server.url))
             client.chat("long" * 1000, stream=True, n=MANY, max_tokens=200)  # more than sockets hold

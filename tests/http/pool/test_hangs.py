@@ -7,10 +7,14 @@ from pathlib import Path
 from signal import SIGSTOP
 from typing import Any
 
-from support.http.http_server import MOCK, served, wait_until
+import pytest
+
+from support.http.http_server import MOCK, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 from support.process.process_waits import is_there
 from support.process.stepped_worker import in_a_row, let_through
+
+pytestmark = pytest.mark.slow
 
 STEP_LIMIT = "12"
 """Seconds. A worker that is well answers in a thousandth of that, but a busy machine may hold it up."""
@@ -33,7 +37,7 @@ DIALECTS: list[tuple[str, dict[str, Any], str]] = [
 def check_hang(folder: Path, path: str, body: dict[str, Any], kind: str) -> None:
     """Check what becomes of a stream and of another request, both on a worker that hangs, and of the next request."""
     command = shlex.join(in_a_row(folder, f"gate {STALLS}", ""))
-    with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
+    with served_process("--worker", command, "--step-limit", STEP_LIMIT) as server:
         with RawClient(server.url) as streaming, RawClient(server.url) as waiting:
             streaming.ask("POST", path, body | {"stream": True})
             server.wait_for(WAITING, 1)
@@ -62,7 +66,7 @@ def test_requests_on_a_worker_that_hangs_end_with_an_error_and_the_next_gets_ano
 
 def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model() -> None:
     short = chat_body("Who are you?", model="builtin:tiny", max_tokens=3)
-    with served("builtin:tiny", "--step-limit", STEP_LIMIT) as server:
+    with served_process("builtin:tiny", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, short).status == 200
         stopped = server.worker_process()
         os.kill(stopped, SIGSTOP)
@@ -76,7 +80,7 @@ def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model(
 
 def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
     command = shlex.join(in_a_row(tmp_path, STALLS, "--token-ms 5"))
-    with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
+    with served_process("--worker", command, "--step-limit", STEP_LIMIT) as server:
         with RawClient(server.url) as doomed, RawClient(server.url) as other:
             doomed.chat("hello", stream=True)
             doomed.read_until(b"\r\n\r\n")
@@ -88,7 +92,7 @@ def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
 
 
 def test_a_load_may_take_long_while_it_reports_progress() -> None:
-    with served("--worker", f"{MOCK} --fault slow-load:seconds=15", "--step-limit", STEP_LIMIT) as server:
+    with served_process("--worker", f"{MOCK} --fault slow-load:seconds=15", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200
         assert server.figure("lmwire_worker_deaths_total") == 0
 
@@ -97,7 +101,7 @@ def test_a_load_that_hangs_is_ended_and_the_next_request_loads_anew(tmp_path: Pa
     scenario = tmp_path / "scenario.json"
     scenario.write_text('{"rules": [{"match": {"cmd": "load"}, "reply": {"then": "hang"}}]}')
     command = shlex.join(in_a_row(tmp_path / "workers", f"--scenario {scenario}", ""))
-    with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
+    with served_process("--worker", command, "--step-limit", STEP_LIMIT) as server:
         answer = asked(server.url, "POST", CHAT, chat_body("hello"))
         assert (answer.status, answer.json["error"]["message"]) == (503, PROBLEM)
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200

@@ -1,14 +1,15 @@
 """Models that nobody uses end."""
 
 import asyncio
-import os
 from math import inf
 from pathlib import Path
-from signal import SIGKILL
+
+import pytest
 
 from lmwire_http.pool import Pool
 from support.http.http_pool import MOCK, Clock, asked, awaited, figures, pooled, said, until
 from support.process.stepped_worker import in_a_row
+from support.process.worker_thread import kill
 
 
 @awaited
@@ -43,6 +44,7 @@ async def test_an_idle_model_is_unloaded_and_loaded_again_on_request() -> None:
         assert (replica.deaths, replica.restarts) == (0, 0)
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_request_during_an_unload_gets_a_new_worker(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
@@ -51,7 +53,7 @@ async def test_a_request_during_an_unload_gets_a_new_worker(tmp_path: Path) -> N
         client = asyncio.create_task(asked(pool, "mock"))
         await until(lambda: figures(pool, "mock").waiting)
         assert not ending.done()
-        os.kill(old, SIGKILL)  # what its patience would come to
+        kill(old)  # what its patience would come to
         assert (await client)[1] == "to be or not"
         assert figures(pool, "mock").replicas[0].deaths == 0
 

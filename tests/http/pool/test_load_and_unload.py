@@ -10,7 +10,7 @@ import pytest
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool, managed_model
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
-from support.http.http_server import Server, served
+from support.http.http_server import Server, served_process
 from support.http.raw_http import CHAT, chat_body
 from support.http.raw_http import asked as http
 from support.process.stepped_worker import in_a_row, let_through, started
@@ -20,7 +20,7 @@ KEY = "secret"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served("builtin:tiny", "--api-key", KEY) as server:
+    with served_process("builtin:tiny", "--api-key", KEY) as server:
         yield server
 
 
@@ -36,6 +36,7 @@ def state(server: Server) -> str:
     return model["state"]
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_and_unloaded_when_a_client_says_so(server: Server) -> None:
     loaded = post(server, "/v1/models/load", model="builtin:tiny")
     assert (loaded["model"], loaded["status"], loaded["type"]) == ("builtin:tiny", "loaded", "llm")
@@ -50,6 +51,7 @@ def test_a_model_is_loaded_and_unloaded_when_a_client_says_so(server: Server) ->
     assert post(server, CHAT, **chat_body("hello", model="builtin:tiny", max_tokens=1))["choices"]
 
 
+@pytest.mark.slow
 def test_llama_servers_and_lm_studios_requests_are_understood(server: Server) -> None:
     assert post(server, "/models/load", model="builtin:tiny")["success"]
     assert post(server, "/models/unload", model="builtin:tiny")["success"]
@@ -58,6 +60,7 @@ def test_llama_servers_and_lm_studios_requests_are_understood(server: Server) ->
     assert post(server, "/api/v1/models/unload", instance_id=loaded["instance_id"])["instance_id"] == "builtin:tiny"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/v1/models/load", "/v1/models/unload"])
 def test_an_unknown_model_is_not_found_and_a_key_is_needed(server: Server, path: str) -> None:
     answer = http(server.url, "POST", path, {"model": "some/nonesuch"}, authorization=f"Bearer {KEY}")
@@ -87,6 +90,7 @@ async def test_a_model_in_use_is_not_unloaded() -> None:
         assert (await asked(pool, "mock"))[0] != first
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_load_is_shared_with_requests_and_its_state_is_listed(tmp_path: Path) -> None:
     async with pooled("mock", worker_command=in_a_row(tmp_path, "gate")) as pool:

@@ -69,6 +69,7 @@ async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
         await asyncio.sleep(0)  # without a model nothing above waits, and the test's time limit could not end it
 
 
+@pytest.mark.slow
 @awaited
 async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_waited_for(listing: Listing) -> None:
     async with pooled(memory_bytes=ONE, listing=listing) as pool:
@@ -85,6 +86,7 @@ async def test_two_at_once_are_served_one_after_the_other_and_what_is_in_use_is_
         assert figures(pool, last).replicas[0].deaths == 0
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disconnects_moves_nobody(
     listing: Listing,
@@ -104,6 +106,7 @@ async def test_a_request_that_waits_in_vain_is_asked_to_retry_and_one_that_disco
         assert in_memory(pool) == [TINY]
 
 
+@pytest.mark.slow
 @awaited
 async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Listing) -> None:
     async with pooled(memory_bytes=BOTH, listing=sizeless) as pool:
@@ -119,6 +122,7 @@ async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Li
         assert in_memory(pool) == [TINY]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_cache(
     sizeless: Listing, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +145,7 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
         assert in_memory(pool) == [TINY, TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -> None:
     tiny, twin = listing()
@@ -170,6 +175,7 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
                 os.kill(process, signal.SIGCONT)
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_newcomer_waits_for_a_slow_worker_to_clear_its_cache(
     listing: Listing, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +189,7 @@ async def test_a_newcomer_waits_for_a_slow_worker_to_clear_its_cache(
         assert in_memory(pool) == [TINY, TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
     listing: Listing, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +200,7 @@ async def test_a_newcomer_does_not_wait_for_ever_for_a_worker_that_hangs(
         assert in_memory(pool) == [TWIN]
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_model_that_can_never_fit_is_refused_with_the_numbers(listing: Listing, sizeless: Listing) -> None:
     async with pooled(memory_bytes=10_000_000, listing=listing) as pool:

@@ -154,6 +154,7 @@ async def test_a_model_that_came_later_is_found_but_not_looked_for_at_every_requ
     assert listing.asked == 2
 
 
+@pytest.mark.slow
 @awaited
 async def test_only_the_named_models_are_served() -> None:
     found = await names(TINY, QWEN, ONE_GEMMA, models=("qwen3-0.6b", "owner/Model", "builtin:tiny"))
@@ -209,6 +210,7 @@ async def test_a_foreign_worker_gets_the_names_unchanged() -> None:
     await refused(named, "builtin:tiny")
 
 
+@pytest.mark.slow
 @awaited
 async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -229,6 +231,7 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
         await refused(found, name)
 
 
+@pytest.mark.slow
 @awaited
 async def test_a_named_folder_without_a_model_is_reported_at_the_start(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):

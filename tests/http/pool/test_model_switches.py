@@ -9,6 +9,8 @@ from lmwire_worker.models.resolve import BUILTIN
 from support.http.http_server import Server, served
 from support.http.raw_http import CHAT, Answer, asked, chat_body
 
+pytestmark = pytest.mark.slow
+
 TINY = "builtin:tiny"
 SWITCHES = 4
 

@@ -25,6 +25,7 @@ def test_a_server_that_has_nothing_to_load_is_ready_when_a_worker_can_be_started
         assert server.wait_for_line("lmwire: the host is")  # it has started one
 
 
+@pytest.mark.slow
 def test_a_server_whose_worker_cannot_start_is_not_ready() -> None:
     with served("--worker", "/no/such/worker") as server:
         wait_until(lambda: ready(server)[1] != "the models are being loaded", "it is loading what is not there")
@@ -60,6 +61,7 @@ def test_a_server_that_has_loaded_is_ready() -> None:
         assert server.figure("lmwire_model_loaded", model="mock") == 1
 
 
+@pytest.mark.slow
 def test_a_dead_worker_of_a_preloaded_model_is_reported_and_replaced_without_a_request() -> None:
     with served("mock", "--preload", "--worker", f"{MOCK} --fault crash-after-terminal") as server:
         wait_until(lambda: ready(server) == (200, None), "it is not ready")

@@ -1,11 +1,12 @@
 """Several workers of one model."""
 
 import asyncio
-import os
-from signal import SIGKILL
+
+import pytest
 
 from lmwire_http.pool import Pool
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
+from support.process.worker_thread import kill
 
 
 async def continued(pool: Pool, *turns: str) -> tuple[int, int]:
@@ -47,6 +48,7 @@ async def test_requests_at_once_are_spread_over_all() -> None:
         everybody_is_there.set()
 
 
+@pytest.mark.slow
 @awaited
 async def test_all_replicas_are_asked_to_end_before_any_has_ended() -> None:
     async with pooled(worker_command=(*MOCK, "--fault", "ignore-sigterm"), replicas=3) as pool:
@@ -56,7 +58,7 @@ async def test_all_replicas_are_asked_to_end_before_any_has_ended() -> None:
         await until(lambda: not any(replica.pid for replica in figures(pool, "mock").replicas))
         assert not closing.done()
         for pid in filter(None, pids):
-            os.kill(pid, SIGKILL)  # what their patience would come to
+            kill(pid)  # what their patience would come to
         await closing
         assert sum(replica.deaths for replica in figures(pool, "mock").replicas) == 0
 

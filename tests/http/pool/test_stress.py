@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import os
 import random
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGKILL
 
 import pytest
 
@@ -17,6 +15,9 @@ from lmwire_http.pool import Pool
 from lmwire_http.pool import pool as pool_module
 from lmwire_http.pool.managed_model import ManagedModel
 from support.http.http_pool import MOCK, awaited, local_model, pooled, said, until
+from support.process.worker_thread import kill, spawn
+
+pytestmark = pytest.mark.slow
 
 MODELS = [local_model(f"made-up/{size}", size_bytes=size) for size in (3, 4, 5, 6, 9)]
 BUDGET = 10
@@ -32,7 +33,8 @@ def sized_mocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return model.spec.size_bytes
 
     monkeypatch.setattr(ManagedModel, "memory_bytes", memory_bytes)
-    monkeypatch.setattr(pool_module, "make_worker", lambda *_: AsyncWorker([*MOCK, "--scenario", str(scenario)]))
+    command = [*MOCK, "--scenario", str(scenario)]
+    monkeypatch.setattr(pool_module, "make_worker", lambda *_: AsyncWorker(command, spawn=spawn))
 
 
 async def come_and_go(pool: Pool, chance: random.Random) -> str:
@@ -45,7 +47,7 @@ async def come_and_go(pool: Pool, chance: random.Random) -> str:
             assert_within_budget(pool)
             if chance.random() < 0.05:
                 with suppress(ProcessLookupError):
-                    os.kill(lease.worker.pid, SIGKILL)
+                    kill(lease.worker.pid)
             return await lease.worker.chat([said("a b")], max_tokens=2).text()
     except ApiError as error:
         return error.code

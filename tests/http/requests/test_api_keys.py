@@ -12,7 +12,7 @@ import pytest
 import support
 from lmwire_http.errors import ApiError
 from lmwire_http.http.api_keys import InvalidApiKeys, find_api_key, read_api_keys
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served, served_process
 from support.http.raw_http import CHAT, Answer, asked, chat_body
 
 KEY, OTHER = "k-ada", "k-alan"
@@ -135,6 +135,7 @@ def preflight(url: str, page: str) -> Answer:
     )
 
 
+@pytest.mark.slow
 def test_a_preflight_allows_a_named_origin_to_send_a_key(server: Server) -> None:
     answer = preflight(server.url, PAGE)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE)
@@ -154,16 +155,19 @@ def test_an_allowed_page_reads_the_error_for_a_missing_key(server: Server) -> No
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (401, PAGE)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_allowed_reads_nothing(server: Server) -> None:
     assert preflight(server.url, "http://evil.example").status == 400
     answer = chat(server.url, origin="http://evil.example", authorization=f"Bearer {KEY}")
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.slow
 def test_by_default_no_page_of_another_origin_reads_an_answer(mock_server: Server) -> None:
     assert "access-control-allow-origin" not in preflight(mock_server.url, PAGE).headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [PAGE, "http://evil.example", "null"])
 def test_without_keys_a_page_that_was_not_named_has_nothing_done_either(mock_server: Server, page: str) -> None:
     """A browser lets any page post a plain text to 127.0.0.1: the answer it cannot read, but the model would work."""
@@ -213,10 +217,11 @@ def test_a_key_file_that_is_not_a_regular_file_is_refused(tmp_path: Path, make: 
             read_api_keys([], path, {})
 
 
+@pytest.mark.slow
 def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(keys: Path) -> None:
     """In a path, a query, a header that is logged, and a model's name, which a worker may log too."""
     noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
-    with served("--api-key-file", str(keys), "--worker", noisy) as server:
+    with served_process("--api-key-file", str(keys), "--worker", noisy) as server:
         key = {"authorization": f"Bearer {KEY}"}
         answers = [
             asked(server.url, "GET", f"/v1/models/{KEY}", **key),
@@ -233,10 +238,11 @@ def test_a_key_is_in_no_line_of_the_log_and_in_no_error_wherever_it_is_written(k
     assert not [answer for answer in answers if answer.status >= 400 and KEY.encode() in answer.body]
 
 
+@pytest.mark.slow
 def test_a_worker_is_not_given_the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMWIRE_API_KEY", KEY)
     noisy = f"{sys.executable} {Path(support.__file__).parent / 'process/noisy_worker.py'}"
-    with served("--worker", noisy) as server:
+    with served_process("--worker", noisy) as server:
         assert chat(server.url).status == 401
         chat(server.url, authorization=f"Bearer {KEY}")
         assert "environment: no key" in server.wait_for_line("environment: ")

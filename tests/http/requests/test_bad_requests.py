@@ -14,6 +14,8 @@ from lmwire_protocol import CODES, events
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, Answer, asked
 
+pytestmark = pytest.mark.slow
+
 COMPLETIONS, RESPONSES, MESSAGES = "/v1/completions", "/v1/responses", "/v1/messages"
 TRANSCRIPTIONS: Final = "/v1/audio/transcriptions"
 BODIES: Final = [endpoint for endpoint in ENDPOINTS if endpoint.request_type is not None]

@@ -17,6 +17,7 @@ OPENAI_TOOLS: Final = [{"type": "function", "function": FUNCTION}]
 ANTHROPIC_TOOLS: Final = [{"name": "get_weather", "description": FUNCTION["description"], "input_schema": SCHEMA}]
 
 
+@pytest.mark.slow
 def test_call_ids_begin_with_call_over_openais_api(tiny_server: Server) -> None:
     body: Any = {"model": MODEL, "messages": [USER], "tools": OPENAI_TOOLS, "temperature": 0}
     [call] = asked(tiny_server.url, "POST", CHAT, body).json["choices"][0]["message"]["tool_calls"]
@@ -24,6 +25,7 @@ def test_call_ids_begin_with_call_over_openais_api(tiny_server: Server) -> None:
     assert b'"id":"call_' in asked(tiny_server.url, "POST", CHAT, body | {"stream": True}).body
 
 
+@pytest.mark.slow
 def test_call_ids_begin_with_toolu_over_anthropics_api(tiny_server: Server) -> None:
     body: Any = {"model": MODEL, "messages": [USER], "tools": ANTHROPIC_TOOLS, "temperature": 0, "max_tokens": 99}
     answer = asked(tiny_server.url, "POST", "/v1/messages", body).json

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import lmwire_http
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.raw_http import CHAT, asked, chat_body
 from support.process.programs import program
 from support.process.worker_process import SECONDS
@@ -75,6 +75,7 @@ def test_each_part_forbids_everything_from_elsewhere(mock_server: Server, path: 
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_that_the_policy_forbids(mock_server: Server) -> None:
     page = asked(mock_server.url, "GET", "/docs").body.decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|https?://", page)
@@ -84,8 +85,9 @@ def test_the_page_needs_nothing_that_the_policy_forbids(mock_server: Server) -> 
         assert not re.search(r"innerHTML|\beval\b|https?://|\.style\b", (FOLDER / script).read_text())
 
 
+@pytest.mark.slow
 def test_with_api_keys_the_page_is_open_and_its_requests_need_one() -> None:
-    with served("--worker", MOCK, "--api-key", "k-1") as server:
+    with served_process("--worker", MOCK, "--api-key", "k-1") as server:
         assert asked(server.url, "GET", "/docs").status == 200
         assert asked(server.url, "POST", CHAT, chat_body("x")).status == 401
         assert asked(server.url, "POST", CHAT, chat_body("x"), x_api_key="k-1").status == 200
@@ -101,6 +103,7 @@ def test_the_docs_pages_own_requests_are_served(mock_server: Server) -> None:
         assert asked(own, "POST", CHAT, chat_body("x"), **{"host": host, **headers}).status == 403
 
 
+@pytest.mark.slow
 def test_every_operation_and_field_is_shown(document: Any) -> None:
     shown = rendered(document)
     assert document["info"]["version"] in shown["about"][0]
@@ -108,6 +111,7 @@ def test_every_operation_and_field_is_shown(document: Any) -> None:
     assert set(document["components"]["schemas"]["ChatRequest"]["properties"]) <= set(shown["texts"])
 
 
+@pytest.mark.slow
 def test_a_request_of_the_page_has_the_key_and_an_example_that_is_valid(document: Any) -> None:
     sent = {(options["method"], url): options for url, options in rendered(document)["sent"] if options}
     assert sent["GET", "v1/models"]["headers"] == {"x-api-key": "k-1"}

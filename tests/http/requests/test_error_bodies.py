@@ -120,6 +120,7 @@ def answers(server: Server, secret: Path) -> Iterator[Answer]:
         yield asked(server.url, "POST", CHAT, {"model": "Small", "messages": [{"role": "user", "content": parts}]})
 
 
+@pytest.mark.slow
 def test_no_error_reveals_where_the_models_and_the_media_are(in_secret_folder: Server, secret: Path) -> None:
     listed, *errors = answers(in_secret_folder, secret)
     assert {model["id"] for model in listed.json["data"]} == {"Small", "Broken"}
@@ -132,11 +133,13 @@ def test_no_error_reveals_where_the_models_and_the_media_are(in_secret_folder: S
     ]
 
 
+@pytest.mark.slow
 def test_the_log_has_the_path_of_a_model_that_does_not_load(in_secret_folder: Server) -> None:
     asked(in_secret_folder.url, "POST", CHAT, chat_body("hello", model="Broken"))
     assert SECRET in in_secret_folder.wait_for_line("Broken is not loaded")
 
 
+@pytest.mark.slow
 def test_a_folder_can_still_be_named_by_its_path(in_secret_folder: Server, secret: Path) -> None:
     answer = asked(in_secret_folder.url, "POST", CHAT, chat_body("hello", model=str(secret / "Small"), max_tokens=1))
     assert answer.status == 200

@@ -15,7 +15,7 @@ import pytest
 from lmwire_http.http.endpoint import Reply
 from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, StderrWriter, TextFormatter, join_within, log_facts
 from support.http.asgi_exchange import exchanged
-from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.http_server import MOCK, Server, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 SECRET = "plumbago"
@@ -23,7 +23,7 @@ SECRET = "plumbago"
 
 @pytest.fixture(scope="module")
 def json_server() -> Iterator[Server]:
-    with served("--worker", MOCK, "--log-format", "json") as server:
+    with served_process("--worker", MOCK, "--log-format", "json") as server:
         yield server
 
 
@@ -48,14 +48,16 @@ def test_a_request_is_a_line_of_names_and_values(mock_server: Server) -> None:
     }
 
 
+@pytest.mark.slow
 def test_debug_adds_a_line_for_each_request_that_arrives() -> None:
-    with served("--worker", MOCK, "--log-level", "debug") as server:
+    with served_process("--worker", MOCK, "--log-level", "debug") as server:
         asked(server.url, "POST", CHAT, chat_body(SECRET), x_request_id="arrives")
         line = server.wait_for_line("debug request received .*arrives")
         assert f"method=POST path={CHAT} request_id=arrives" in line
     assert SECRET not in "".join(server.log)
 
 
+@pytest.mark.slow
 def test_less_important_lines_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "s"
     command = [sys.executable, "-P", "-m", "lmwire_http", "--uds", str(path), "--log-level", "warning", "--worker"]
@@ -79,6 +81,7 @@ def listens(path: Path) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_with_log_format_json_a_request_is_a_json_object(json_server: Server) -> None:
     asked(json_server.url, "POST", CHAT, chat_body("three words here"), x_request_id="in-json")
     line = json.loads(line_of(json_server, "in-json"))
@@ -98,6 +101,7 @@ def test_with_log_format_json_a_request_is_a_json_object(json_server: Server) ->
     }
 
 
+@pytest.mark.slow
 def test_with_log_format_json_every_line_is_a_json_object(json_server: Server) -> None:
     asked(json_server.url, "POST", CHAT, chat_body("hello"))
     asked(json_server.url, "GET", "/health", bad_header="\0")
@@ -132,6 +136,7 @@ def test_a_model_cannot_make_lines_of_its_own(mock_server: Server) -> None:
     assert r'model="a\u2028info status=200 forged"' in line_of(mock_server, "forged-model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [chat_body(SECRET), chat_body(SECRET, colour=SECRET), SECRET.encode()])
 @pytest.mark.parametrize("query", ["", f"?key={SECRET}"])
 def test_the_log_contains_nothing_of_the_conversation(json_server: Server, body: Any, query: str) -> None:
@@ -223,10 +228,11 @@ def test_a_pause_of_the_server_takes_only_a_step_of_the_time_for_the_last_lines(
     assert sum(thread.waits) < 2
 
 
+@pytest.mark.slow
 def test_the_servers_options_are_not_in_the_log(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(SECRET)
-    with served("--api-key-file", str(keys), "--worker", MOCK) as server:
+    with served_process("--api-key-file", str(keys), "--worker", MOCK) as server:
         asked(server.url, "GET", "/metrics", x_request_id="refused", authorization="Bearer wrong")
         line_of(server, "refused")
     assert SECRET not in "".join(server.log)

@@ -67,6 +67,7 @@ def prompt_tokens(answer: Answer) -> int:
     return usage.get("prompt_tokens") or usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_file_is_seen_as_if_it_came_with_the_request(server: Server, model: Path, media: Path, ask: Any) -> None:
     sent = f"data:image/png;base64,{in_base64((media / 'a cat.png').read_bytes())}"
@@ -80,6 +81,7 @@ def test_a_file_is_seen_as_if_it_came_with_the_request(server: Server, model: Pa
         assert prompt_tokens(ask(server, model, name)) == prompt_tokens(whole)
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("name", ["{parent}/secret.png", "{media}/../secret.png", "file://{media}/link.png"])
 def test_a_file_outside_the_directory_is_not_read(
@@ -90,6 +92,7 @@ def test_a_file_outside_the_directory_is_not_read(
     assert "leads out of the directories" in refused.json["error"]["message"]
 
 
+@pytest.mark.slow
 @WAYS
 def test_without_the_option_no_file_is_read(model: Path, media: Path, ask: Any, without: Server) -> None:
     refused = ask(without, model, f"file://{media}/a%20cat.png")
@@ -105,6 +108,7 @@ def without(model: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.slow
 @WAYS
 def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: Any, without: Server) -> None:
     address = "http://127.0.0.1:9/cat.png"
@@ -113,6 +117,7 @@ def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: An
         assert "not a public host" in ask(server, model, address).json["error"]["message"]
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("name", ["file://elsewhere/cat.png", "cat.png", "file:cat.png", "ftp://host/cat.png"])
 def test_a_url_that_names_no_local_file_is_refused_by_its_field(
@@ -123,6 +128,7 @@ def test_a_url_that_names_no_local_file_is_refused_by_its_field(
     assert ".url: " in refused.json["error"]["message"] or ".image_url: " in refused.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_sound_is_heard_as_if_it_came_with_the_request(tmp_path: Path) -> None:
     model = write_vision_model(tmp_path / "hearing", "gemma4")
 

@@ -8,6 +8,8 @@ from support.http.http_server import Server
 from support.http.raw_http import Answer, asked
 from support.media.reading_media import encoded, in_base64, picture
 
+pytestmark = pytest.mark.slow
+
 PNG = in_base64(encoded(picture(size=(8, 8))))
 URL = f"data:image/png;base64,{PNG}"
 

@@ -97,6 +97,7 @@ def test_tokens_of_a_stream_have_times_between_them() -> None:
         assert server.figure("lmwire_inter_token_seconds_sum", model="mock") > 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_and_the_one_in_its_place_are_counted() -> None:
     with served("mock", "--worker", f"{MOCK} --fault crash-mid-stream:after=1") as server:
         for deaths in (1, 2):

@@ -7,6 +7,8 @@ import pytest
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, Answer, asked
 
+pytestmark = pytest.mark.slow
+
 TINY: Final = "builtin:tiny"
 USER: Final = {"role": "user", "content": "Who are you?"}
 BODIES: Final[dict[str, Any]] = {

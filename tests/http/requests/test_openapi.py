@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.openapi import make_document as written
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.raw_http import asked
 from support.process.worker_process import SECONDS
 
@@ -137,9 +137,10 @@ def test_the_openapi_document_requires_keys_if_the_server_does(document: dict[st
     assert "security" not in keyed["paths"]["/metrics"]["get"]
 
 
+@pytest.mark.slow
 def test_thousands_of_right_and_wrong_requests_are_answered_as_it_says(tmp_path: Path) -> None:
     """Each field by itself at its bounds and beyond, left out, and of another type; every method at every path."""
-    with served("mock", "--context-len", "64", "--worker", MOCK) as server:
+    with served_process("mock", "--context-len", "64", "--worker", MOCK) as server:
         document = asked(server.url, "GET", "/openapi.json").json
         for schema in bodies(document):
             schema["properties"]["model"] = {"enum": ["mock"]}  # any other is answered with 404 alone

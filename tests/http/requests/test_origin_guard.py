@@ -11,7 +11,7 @@ from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.context import make_app_state
 from lmwire_http.http.origin_guard import OriginGuard
 from lmwire_http.settings import Settings
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
 EVIL = "http://evil.example"
@@ -28,13 +28,15 @@ PATHS = sorted({endpoint.path.replace("{model:path}", "mock").replace("{id}", "r
 @pytest.fixture(scope="module")
 def named_server() -> Iterator[Server]:
     """One with names of its own, which lets the pages of one origin ask."""
-    with served("--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND) as server:
+    with served_process(
+        "--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND
+    ) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def any_origin_server() -> Iterator[Server]:
-    with served("--worker", MOCK, "--cors", "*") as server:
+    with served_process("--worker", MOCK, "--cors", "*") as server:
         yield server
 
 
@@ -109,6 +111,7 @@ def test_a_request_for_an_address_or_localhost_is_served(mock_server: Server, ho
     assert get(mock_server, host=host).status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["studio.local", "STUDIO.local:8080", "studio.local.", "box"])
 def test_a_request_for_an_allowed_host_name_is_served(named_server: Server, host: str) -> None:
     assert get(named_server, host=host).status == 200
@@ -147,15 +150,17 @@ def test_a_refused_request_is_logged_and_counted(mock_server: Server) -> None:
     assert mock_server.figure("lmwire_http_requests_total", path="", status="403") == before + 1
 
 
+@pytest.mark.slow
 def test_where_a_key_is_asked_for_the_key_decides() -> None:
     """A page does not know it, and clients come by names that only their network knows."""
-    with served("--worker", MOCK, "--api-key", "k-ada") as server:
+    with served_process("--worker", MOCK, "--api-key", "k-ada") as server:
         assert get(server, host="evil.example").status == 401
         assert get(server, host="evil.example", authorization="Bearer k-ada").status == 200
 
 
+@pytest.mark.slow
 def test_over_a_unix_socket_any_name_will_do(tmp_path: Path) -> None:
-    with served("--worker", MOCK, "--uds", str(tmp_path / "socket")) as server:
+    with served_process("--worker", MOCK, "--uds", str(tmp_path / "socket")) as server:
         assert get(server, host="anything").status == 200
         refused(get(server, origin=EVIL), "origin_not_allowed")
 
@@ -217,6 +222,7 @@ def test_a_preflight_of_another_origin_is_refused(mock_server: Server) -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_origins_are_not_one_that_is_allowed(named_server: Server) -> None:
     with RawClient(named_server.url) as client:
         head = f"GET /v1/models HTTP/1.1\r\nhost: localhost\r\norigin: {FRIEND}\r\norigin: {EVIL}\r\n\r\n"
@@ -244,6 +250,7 @@ def test_json_is_taken_as_json(mock_server: Server, media_type: str) -> None:
 # Pages that may ask.
 
 
+@pytest.mark.slow
 def test_a_plain_get_of_a_page_that_may_ask_is_answered(named_server: Server) -> None:
     answer = get(named_server, origin=FRIEND, sec_fetch_site="cross-site")
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, FRIEND)
@@ -252,26 +259,31 @@ def test_a_plain_get_of_a_page_that_may_ask_is_answered(named_server: Server) ->
     assert answer.json["data"] == []
 
 
+@pytest.mark.slow
 def test_a_cached_answer_is_not_given_to_another_page(named_server: Server) -> None:
     assert "Origin" in get(named_server).headers["vary"]
 
 
+@pytest.mark.slow
 def test_an_allowed_page_may_post_and_read_the_stream(named_server: Server) -> None:
     answer = asked(named_server.url, "POST", CHAT, chat_body("one two", stream=True), origin=FRIEND)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, FRIEND)
     assert answer.body.endswith(b"data: [DONE]\n\n")
 
 
+@pytest.mark.slow
 def test_an_allowed_page_may_delete_a_response(named_server: Server) -> None:
     asking = {"origin": FRIEND, "access_control_request_method": "DELETE"}
     answer = asked(named_server.url, "OPTIONS", "/v1/responses/resp_1", **asking)
     assert (answer.status, "DELETE" in answer.headers["access-control-allow-methods"]) == (200, True)
 
 
+@pytest.mark.slow
 def test_an_allowed_page_may_not_use_another_host_name(named_server: Server) -> None:
     refused(get(named_server, host="evil.example", origin=FRIEND), "host_not_allowed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("origin", [EVIL, "null"])
 def test_with_all_origins_allowed_every_page_reads_the_answer(any_origin_server: Server, origin: str) -> None:
     for answer in (
@@ -290,6 +302,7 @@ def test_with_all_origins_allowed_every_page_reads_the_answer(any_origin_server:
     assert preflight.headers["access-control-allow-headers"] == "content-type"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("origin", "status", "allowed"), [(FRIEND, 200, "true"), (EVIL, 403, None)])
 def test_a_browser_may_send_requests_of_a_public_page_to_this_machine(
     named_server: Server, origin: str, status: int, allowed: str | None
@@ -301,10 +314,12 @@ def test_a_browser_may_send_requests_of_a_public_page_to_this_machine(
     assert preflight.headers.get("access-control-allow-private-network") == allowed
 
 
+@pytest.mark.slow
 def test_with_all_origins_allowed_another_host_name_is_still_refused(any_origin_server: Server) -> None:
     refused(get(any_origin_server, host="evil.example"), "host_not_allowed")
 
 
+@pytest.mark.slow
 def test_allowing_all_origins_logs_a_warning_at_the_start(any_origin_server: Server, named_server: Server) -> None:
     assert "warning" in any_origin_server.wait_for_line(r"--cors '\*' without an API key")
     assert not any(" warning " in line for line in named_server.log)

@@ -57,6 +57,7 @@ def chat_options(length: int) -> Any:
     return {**options, "max_tokens": length}
 
 
+@pytest.mark.slow
 def test_a_cut_call_is_a_part_of_one_in_a_chat_completion_and_in_its_stream(
     client: openai.OpenAI, lengths: range
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_cut_call_is_a_part_of_one_in_a_chat_completion_and_in_its_stream(
     assert cut
 
 
+@pytest.mark.slow
 def test_a_cut_call_is_an_incomplete_item_of_a_response(client: openai.OpenAI, lengths: range) -> None:
     kinds = set()
     for length in lengths:
@@ -102,6 +104,7 @@ def shape(item: Any) -> Any:
     return item.type, item.content[0].text, item.status
 
 
+@pytest.mark.slow
 def test_a_cut_call_is_a_block_of_a_message_with_what_is_whole_of_its_input(
     claude: anthropic.Anthropic, lengths: range
 ) -> None:
@@ -127,6 +130,7 @@ def part(block: Any) -> Any:
     return block.type, block.text
 
 
+@pytest.mark.slow
 def test_a_turn_with_a_cut_call_can_be_sent_back(client: openai.OpenAI, lengths: range) -> None:
     """A client can continue if it sends the turn back with a result that explains the fault."""
     turn = client.chat.completions.create(**chat_options(lengths[-1])).choices[0].message

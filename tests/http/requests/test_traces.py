@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from lmwire_http.app import ENDPOINTS
 from lmwire_http.cli.main import parse
 from lmwire_http.telemetry.traces import OPERATIONS, FinishedRequest, Tracer, make_tracer
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.otlp_collector import Collector, collecting, values
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 from support.process.worker_process import SECONDS
@@ -50,10 +50,11 @@ def server(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> It
         "OTEL_SERVICE_NAME=desk",
     ]
     file.write_text("\n".join(variables))
-    with served("mock", "--worker", f"{MOCK} --scenario {SCRIPT}", "--env-file", str(file)) as server:
+    with served_process("mock", "--worker", f"{MOCK} --scenario {SCRIPT}", "--env-file", str(file)) as server:
         yield server
 
 
+@pytest.mark.slow
 def test_a_whole_answer_has_a_span_with_its_model_tokens_and_times(server: Server, collector: Collector) -> None:
     answer = asked(server.url, "POST", CHAT, chat_body("three words here"))
     span = collector.next()
@@ -82,6 +83,7 @@ def test_a_whole_answer_has_a_span_with_its_model_tokens_and_times(server: Serve
     assert {"service.name": "desk"}.items() <= collector.resource.items()
 
 
+@pytest.mark.slow
 def test_a_streamed_answer_has_one_too(server: Server, collector: Collector) -> None:
     asked(server.url, "POST", CHAT, chat_body("go on and on", stream=True))
     found = values(collector.next().attributes)
@@ -90,11 +92,13 @@ def test_a_streamed_answer_has_one_too(server: Server, collector: Collector) -> 
     assert found["gen_ai.response.time_to_first_chunk"] > 0
 
 
+@pytest.mark.slow
 def test_each_of_several_answers_has_its_finish_reason(server: Server, collector: Collector) -> None:
     asked(server.url, "POST", CHAT, chat_body("two please", n=2))
     assert values(collector.next().attributes)["gen_ai.response.finish_reasons"] == ["stop", "stop"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failure_of_the_server_is_an_error_with_its_code(server: Server, collector: Collector, stream: bool) -> None:
     asked(server.url, "POST", CHAT, chat_body("breaks later", stream=stream))
@@ -104,6 +108,7 @@ def test_a_failure_of_the_server_is_an_error_with_its_code(server: Server, colle
     assert (found["error.type"], found["http.response.status_code"]) == ("engine_error", 500)
 
 
+@pytest.mark.slow
 def test_a_mistake_of_the_client_has_a_code_and_is_no_error_of_the_server(server: Server, collector: Collector) -> None:
     answer = asked(server.url, "POST", CHAT, chat_body("hi", model="other"))
     span = collector.next()
@@ -114,6 +119,7 @@ def test_a_mistake_of_the_client_has_a_code_and_is_no_error_of_the_server(server
     assert "gen_ai.response.model" not in found
 
 
+@pytest.mark.slow
 def test_a_client_that_left_is_named(server: Server, collector: Collector) -> None:
     with RawClient(server.url) as client:
         client.chat("wait", stream=True)
@@ -121,24 +127,28 @@ def test_a_client_that_left_is_named(server: Server, collector: Collector) -> No
     assert values(collector.next().attributes)["error.type"] == "client_disconnected"
 
 
+@pytest.mark.slow
 def test_the_trace_of_the_client_goes_on(server: Server, collector: Collector) -> None:
     asked(server.url, "POST", CHAT, chat_body("hi"), traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="desk=1")
     span = collector.next()
     assert (span.trace_id.hex(), span.parent_span_id.hex(), span.trace_state) == (TRACE, PARENT, "desk=1")
 
 
+@pytest.mark.slow
 def test_a_trace_that_its_client_does_not_sample_is_not_sent(server: Server, collector: Collector) -> None:
     asked(server.url, "POST", CHAT, chat_body("hi"), traceparent=f"00-{TRACE}-{PARENT}-00")
     answer = asked(server.url, "POST", CHAT, chat_body("hi"))
     assert values(collector.next().attributes)["lmwire.request_id"] == answer.headers["x-request-id"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", ["00-zz-zz-01", "x" * 4000, f"ff-{TRACE}-{PARENT}-01"])
 def test_an_invalid_trace_starts_a_new_one(server: Server, collector: Collector, header: str) -> None:
     assert asked(server.url, "POST", CHAT, chat_body("hi"), traceparent=header).status == 200
     assert not collector.next().parent_span_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/health", "/no-such-path"])
 def test_paths_that_need_no_key_have_no_span(server: Server, collector: Collector, path: str) -> None:
     asked(server.url, "GET", path)
@@ -146,6 +156,7 @@ def test_paths_that_need_no_key_have_no_span(server: Server, collector: Collecto
     assert collector.next().name == "GET /v1/models"
 
 
+@pytest.mark.slow
 def test_spans_contain_neither_prompt_nor_answer(server: Server, collector: Collector) -> None:
     answer = asked(server.url, "POST", CHAT, chat_body("Zanzibar"))
     collector.next()
@@ -153,13 +164,14 @@ def test_spans_contain_neither_prompt_nor_answer(server: Server, collector: Coll
     assert b"Zanzibar" not in b"".join(collector.bodies)
 
 
+@pytest.mark.slow
 def test_the_option_names_the_collector_and_the_last_spans_are_sent_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     with collecting() as collector:
-        with served("mock", "--worker", MOCK, "--otlp-endpoint", f"{collector.url}/otel/") as server:
+        with served_process("mock", "--worker", MOCK, "--otlp-endpoint", f"{collector.url}/otel/") as server:
             answer = asked(server.url, "POST", CHAT, chat_body("hi"))
             assert collector.spans.empty()
         assert values(collector.next().attributes)["lmwire.request_id"] == answer.headers["x-request-id"]
@@ -167,13 +179,14 @@ def test_the_option_names_the_collector_and_the_last_spans_are_sent_at_the_end(
         assert collector.resource["service.name"] == "lmwire"
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_down_changes_no_request_and_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "5")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # nothing listens there, and no other program can
         url = f"http://127.0.0.1:{held.getsockname()[1]}"
-        with served("mock", "--worker", MOCK, "--otlp-endpoint", url) as server:
+        with served_process("mock", "--worker", MOCK, "--otlp-endpoint", url) as server:
             for stream in (False, True):
                 assert asked(server.url, "POST", CHAT, chat_body("hi", stream=stream)).status == 200
             server.wait_for_line("(?i)export.*span")
@@ -244,6 +257,7 @@ def test_without_a_collector_nothing_is_traced(monkeypatch: pytest.MonkeyPatch, 
     assert make_tracer(None, ()) is None
 
 
+@pytest.mark.slow
 def test_without_a_collector_no_library_of_it_is_imported() -> None:
     program = (
         "import sys; from lmwire_http.server import server; from lmwire_http.app import make_app; "

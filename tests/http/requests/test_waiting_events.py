@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, served_process
 from support.http.raw_http import CHAT, RawClient
+
+pytestmark = pytest.mark.slow
 
 USER: Final = {"role": "user", "content": "wait"}
 COMPLETIONS, MESSAGES, RESPONSES = "/v1/completions", "/v1/messages", "/v1/responses"
@@ -36,7 +38,7 @@ OFTEN: Final = ("--keep-alive", "0.05")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served("--worker", HELD, *OFTEN) as server:
+    with served_process("--worker", HELD, *OFTEN) as server:
         yield server
 
 
@@ -45,7 +47,7 @@ def reading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     """Serve a mock worker that reports the progress of each prompt, and then waits."""
     scenario = tmp_path_factory.mktemp("scenario") / "prefill.json"
     scenario.write_text(json.dumps({"rules": [{"reply": {"progress": PREFILL, "tokens": ["Read."], "then": "wait"}}]}))
-    with served("--worker", f"{MOCK} --scenario {scenario}", "--keep-alive", "60") as server:
+    with served_process("--worker", f"{MOCK} --scenario {scenario}", "--keep-alive", "60") as server:
         yield server
 
 
@@ -121,7 +123,7 @@ def test_they_come_after_the_first_token_too(server: Server) -> None:
 
 
 def test_an_error_after_one_is_an_event() -> None:
-    with served("--worker", HELD, *OFTEN) as server, RawClient(server.url) as client:
+    with served_process("--worker", HELD, *OFTEN) as server, RawClient(server.url) as client:
         start_stream(client, CHAT)
         assert is_empty(CHAT, *next_event(client))
         os.kill(server.worker_process(), SIGKILL)

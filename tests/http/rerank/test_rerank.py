@@ -49,6 +49,7 @@ def expected_score(folder: Path, document: str, instruction: str = INSTRUCTION) 
     return float(mx.softmax(logits[mx.array([no, yes])])[1])
 
 
+@pytest.mark.slow
 def test_each_score_is_the_probability_of_yes_against_no(server: Server, folder: Path) -> None:
     answer = rerank(server).json
     scores = {each["index"]: each["relevance_score"] for each in answer["results"]}
@@ -57,6 +58,7 @@ def test_each_score_is_the_probability_of_yes_against_no(server: Server, folder:
     assert len(set(scores.values())) == len(DOCUMENTS)
 
 
+@pytest.mark.slow
 def test_the_most_relevant_document_comes_first_with_its_text(server: Server) -> None:
     answer = rerank(server, documents=[{"text": document} for document in DOCUMENTS]).json
     scores = [each["relevance_score"] for each in answer["results"]]
@@ -68,6 +70,7 @@ def test_the_most_relevant_document_comes_first_with_its_text(server: Server) ->
     assert answer["id"].startswith("rerank-")
 
 
+@pytest.mark.slow
 def test_top_n_limits_the_results_and_documents_can_be_left_out(server: Server) -> None:
     whole = rerank(server).json["results"]
     best = rerank(server, top_n=2, return_documents=False).json["results"]
@@ -76,17 +79,20 @@ def test_top_n_limits_the_results_and_documents_can_be_left_out(server: Server) 
     assert len(rerank(server, top_n=99).json["results"]) == len(DOCUMENTS)
 
 
+@pytest.mark.slow
 def test_an_instruction_replaces_the_models_own(server: Server, folder: Path) -> None:
     answer = rerank(server, documents=["Paris"], instruction="Find a city").json
     expected = expected_score(folder, "Paris", "Find a city")
     assert answer["results"][0]["relevance_score"] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/rerank", "/v2/rerank", "/v1/rerank/"])
 def test_the_paths_of_other_apis_answer_alike(server: Server, path: str) -> None:
     assert rerank(server, path).json["results"] == rerank(server).json["results"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
@@ -108,12 +114,14 @@ def test_a_field_that_is_wrong_is_named(server: Server, fields: dict[str, Any], 
     assert param in answer.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_a_reranker_says_which_kind_to_serve(tiny_server: Server) -> None:
     answer = rerank(tiny_server, model="builtin:tiny")
     assert (answer.status, answer.json["error"]["code"], answer.json["error"]["param"]) == (501, "unsupported", "model")
     assert "builtin:tiny is not a reranker; serve one of the Qwen3-Reranker family" in answer.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_client_that_disconnects_ends_the_work_on_its_documents(server: Server) -> None:
     rerank(server)
     before = server.figure("lmwire_worker_requests_total")

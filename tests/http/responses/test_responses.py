@@ -49,6 +49,7 @@ def ask_tiny(client: OpenAI, input: Any, **options: Any) -> Any:
     return ask(client, input, **{"model": TINY, "temperature": 0, **options})
 
 
+@pytest.mark.slow
 def test_a_response_has_its_text_its_status_and_its_usage(tiny: OpenAI) -> None:
     response = ask_tiny(tiny, "Who are you?")
     assert "lmwire" in response.output_text
@@ -60,6 +61,7 @@ def test_a_response_has_its_text_its_status_and_its_usage(tiny: OpenAI) -> None:
     assert response.usage.total_tokens == 13 + response.usage.output_tokens
 
 
+@pytest.mark.slow
 def test_tasks_get_the_same_responses(tiny_server: Server) -> None:
     async def texts() -> list[str]:
         async with AsyncOpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0) as client:
@@ -91,6 +93,7 @@ def test_a_response_repeats_the_request(scripted: OpenAI) -> None:
     assert (response.reasoning.effort, response.temperature, response.parallel_tool_calls) == ("low", 1.0, True)
 
 
+@pytest.mark.slow
 def test_a_response_goes_on_from_an_earlier_one(tiny: OpenAI) -> None:
     first = ask_tiny(tiny, "My name is Ada.")
     second = ask_tiny(tiny, "What is my name?", previous_response_id=first.id)
@@ -108,6 +111,7 @@ def test_instructions_are_not_carried_over(scripted: OpenAI) -> None:
     assert [getattr(item, "role", None) for item in listed] == ["user", "assistant", "user"]
 
 
+@pytest.mark.slow
 def test_the_model_calls_a_function_and_states_its_result(tiny: OpenAI) -> None:
     asked = ask_tiny(tiny, "What is the weather in Paris?", tools=[WEATHER])
     [call] = [item for item in asked.output if item.type == "function_call"]
@@ -120,6 +124,7 @@ def test_the_model_calls_a_function_and_states_its_result(tiny: OpenAI) -> None:
     assert ask_tiny(tiny, spelt_out, tools=[WEATHER]).output_text == answered.output_text
 
 
+@pytest.mark.slow
 def test_an_item_of_an_earlier_response_may_be_named_by_its_id(tiny: OpenAI) -> None:
     asked = ask_tiny(tiny, "What is the weather in Paris?", tools=[WEATHER])
     [call] = [item for item in asked.output if item.type == "function_call"]
@@ -191,6 +196,7 @@ def test_options_reach_the_worker(scripted: OpenAI, options: Any, answered: str)
     assert ask(scripted, "options", **options).output_text == answered
 
 
+@pytest.mark.slow
 def test_data_is_parsed_into_the_clients_own_type(tiny: OpenAI) -> None:
     response = tiny.responses.parse(
         model=TINY, input="Ada is 36 years old.", text_format=Person, temperature=0, max_output_tokens=60
@@ -198,6 +204,7 @@ def test_data_is_parsed_into_the_clients_own_type(tiny: OpenAI) -> None:
     assert isinstance(response.output_parsed, Person)
 
 
+@pytest.mark.slow
 def test_any_json_object_can_be_asked_for(tiny: OpenAI) -> None:
     response = ask_tiny(tiny, "Ada is 36 years old.", text={"format": {"type": "json_object"}}, max_output_tokens=60)
     assert response.status == "incomplete" or isinstance(json.loads(response.output_text), dict)
@@ -221,6 +228,7 @@ def test_the_response_repeats_lmwires_own_sampling_fields(scripted: OpenAI) -> N
     assert "top_k" not in ask(scripted, "one two").to_dict()
 
 
+@pytest.mark.slow
 def test_the_tokens_of_a_prompt_are_counted_without_an_answer(tiny: OpenAI) -> None:
     first = ask_tiny(tiny, "Who are you?", instructions="Be brief.", tools=[WEATHER])
     fields: Any = {"model": TINY, "input": "Who are you?", "instructions": "Be brief.", "tools": [WEATHER]}

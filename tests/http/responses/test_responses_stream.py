@@ -82,6 +82,7 @@ def test_a_streamed_response_goes_on_too(client: OpenAI) -> None:
     assert len(client.responses.input_items.list(second.id).data) == 3
 
 
+@pytest.mark.slow
 def test_text_comes_to_tasks(tiny_server: Server) -> None:
     async def streamed() -> tuple[str, str]:
         async with AsyncOpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0) as client:

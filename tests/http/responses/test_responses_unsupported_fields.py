@@ -90,6 +90,7 @@ def test_an_image_that_the_model_does_not_see_is_named(client: OpenAI) -> None:
     assert refused.value.param == "previous_response_id"
 
 
+@pytest.mark.slow
 def test_a_schema_that_cannot_be_enforced_is_named(tiny_server: Server) -> None:
     client = OpenAI(base_url=f"{tiny_server.url}/v1", api_key="any", max_retries=0)
     schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": "one"}}}

@@ -74,6 +74,7 @@ def test_many_small_items_count_with_the_memory_that_they_take() -> None:
     assert store.get(None, response.id) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "is_large"),
     [

@@ -193,6 +193,7 @@ def test_a_file_of_keys_without_one_is_refused(capsys: pytest.CaptureFixture[str
     assert f"line 2 of {file} is not an API key" in refusal(capsys, "--api-key-file", str(file))
 
 
+@pytest.mark.slow
 def test_it_explains_itself_with_examples() -> None:
     shown = lmwire("serve", "--help")
     assert shown.returncode == 0
@@ -200,6 +201,7 @@ def test_it_explains_itself_with_examples() -> None:
     assert "--api-key-file keys.txt" in shown.stdout
 
 
+@pytest.mark.slow
 def test_wrong_usage_ends_the_program_with_64() -> None:
     result = lmwire("serve", "--port", "x")
     assert (result.returncode, result.stdout) == (USAGE, "")

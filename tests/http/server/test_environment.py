@@ -8,7 +8,7 @@ import pytest
 
 from lmwire_http.cli.main import parse
 from lmwire_http.cli.parser import make_parser
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served_process
 from support.http.raw_http import CHAT, asked, chat_body
 from support.process.lmwire_command import lmwire
 
@@ -34,43 +34,48 @@ def key_server_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """The log of a server whose key comes from a file that others can read, with a worker that logs its environment."""
     monkeypatch.setenv("LMWIRE_SERVE_ENV_FILE", written(tmp_path, "LMWIRE_SERVE_API_KEY=k-hush\n", 0o644))
     print_environment = f"sh -c 'env >&2; exec {MOCK}'"
-    with served("--worker", print_environment) as server:
+    with served_process("--worker", print_environment) as server:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 401
         assert asked(server.url, "POST", CHAT, chat_body("hello"), authorization="Bearer k-hush").status == 200
         server.wait_for_line("LMWIRE_SERVE_ENV_FILE=")
     yield "".join(server.log)
 
 
+@pytest.mark.slow
 def test_a_server_takes_its_options_from_variables_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(
         tmp_path,
         f"# for tests\nexport LMWIRE_SERVE_MODEL='mock other'\nLMWIRE_SERVE_WORKER={MOCK}\nLMWIRE_SERVE_MAX_BODY=7M\n",
     )
     monkeypatch.setenv("LMWIRE_SERVE_MAX_BODY", "100")
-    with served("--env-file", file) as server:
+    with served_process("--env-file", file) as server:
         listed = json.loads(asked(server.url, "GET", "/v1/models").body)
         assert {model["id"] for model in listed["data"]} == {"mock", "other"}
         assert asked(server.url, "POST", CHAT, chat_body("hello " * 100, model="mock")).status == 413
 
 
+@pytest.mark.slow
 def test_a_file_in_the_current_directory_is_read_only_if_it_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("LMWIRE_SERVE_API_KEY=k-1\n")
     for options, status in (((), 200), (("--env-file", ".env"), 401)):
-        with served("--worker", MOCK, *options, directory=tmp_path) as server:
+        with served_process("--worker", MOCK, *options, directory=tmp_path) as server:
             assert asked(server.url, "GET", "/v1/models").status == status
 
 
+@pytest.mark.slow
 def test_workers_do_not_inherit_a_key_and_a_file_that_others_can_read_is_reported(key_server_log: str) -> None:
     assert "LMWIRE_SERVE_API_KEY" not in key_server_log
     assert "--env-file: other users can read or change" in key_server_log
 
 
+@pytest.mark.slow
 def test_a_misspelt_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMWIRE_SERVE_MAX_QUEU", "3")
-    with served("--worker", MOCK) as server:
+    with served_process("--worker", MOCK) as server:
         server.wait_for_line(r"\$LMWIRE_SERVE_MAX_QUEU sets no option .*did you mean \$LMWIRE_SERVE_MAX_QUEUE\?")
 
 
+@pytest.mark.slow
 def test_the_help_names_the_prefix() -> None:
     assert "LMWIRE_SERVE_MAX_QUEUE sets --max-queue" in lmwire("serve", "--help").stdout
 

@@ -8,8 +8,10 @@ from itertools import pairwise
 import pytest
 from openai import AsyncOpenAI
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, Server, ServerProcess, served_process
 from support.process.worker_process import SECONDS
+
+pytestmark = pytest.mark.slow
 
 STREAMS = 200
 ROUNDS = 4
@@ -19,8 +21,8 @@ GROWTH_BYTES = 4 * 2**20
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with served("--worker", MOCK) as server:
+def server() -> Iterator[ServerProcess]:
+    with served_process("--worker", MOCK) as server:
         yield server
 
 
@@ -51,7 +53,7 @@ async def all_streamed(server: Server, model: str, prompts: list[str], tokens: i
         return await asyncio.gather(*(streamed(client, model, prompt, tokens) for prompt in prompts))
 
 
-def test_200_streams_at_once_have_their_own_words_and_leave_nothing_behind(server: Server) -> None:
+def test_200_streams_at_once_have_their_own_words_and_leave_nothing_behind(server: ServerProcess) -> None:
     sizes = []
     for turn in range(ROUNDS):
         words = [f"{turn}.{stream}" for stream in range(STREAMS)]

@@ -14,6 +14,8 @@ from support.models.fake_hub import Hub, running
 from support.process.lmwire_command import Terminal
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS = "model.safetensors"
 
 

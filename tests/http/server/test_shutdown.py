@@ -8,16 +8,18 @@ from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served, wait_until
+from support.http.http_server import MOCK, ServerProcess, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, request
 from support.process.process_waits import is_there
 from support.process.worker_process import SECONDS
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parents[1] / "held_answers.json"
 WORKER = f"{MOCK} --scenario {SCRIPT}"
 
 
-def ended(server: Server, signal: Signals = SIGTERM) -> int:
+def ended(server: ServerProcess, signal: Signals = SIGTERM) -> int:
     server.process.send_signal(signal)
     return server.process.wait(SECONDS)
 
@@ -29,7 +31,7 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("signal", [SIGTERM, SIGINT])
 def test_a_signal_ends_it_and_its_workers_with_exit_code_0(signal: Signals) -> None:
-    with served("--worker", WORKER) as server:
+    with served_process("--worker", WORKER) as server:
         with RawClient(server.url) as idle:
             idle.chat("Hello")
             assert idle.answer().status == 200
@@ -54,12 +56,12 @@ def test_the_end_of_stdin_ends_it_in_order_if_asked() -> None:
 
 def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:
     for _ in range(5):
-        with served("--worker", WORKER):
+        with served_process("--worker", WORKER):
             pass  # the block's end sends SIGTERM and looks at the code
 
 
 def test_a_request_that_ends_in_time_is_answered() -> None:
-    with served("--worker", WORKER) as server, RawClient(server.url) as client:
+    with served_process("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("answer late")
         server.wait_for("lmwire_queue_seconds_count", 1)  # unlike a number of active requests, it stays
         server.process.send_signal(SIGTERM)
@@ -69,7 +71,7 @@ def test_a_request_that_ends_in_time_is_answered() -> None:
 
 
 def test_a_streamed_response_that_exceeds_the_shutdown_time_is_a_failed_one() -> None:
-    with served("--worker", WORKER, "--drain", "0.2") as server, RawClient(server.url) as client:
+    with served_process("--worker", WORKER, "--drain", "0.2") as server, RawClient(server.url) as client:
         client.ask("POST", "/v1/responses", {"model": "mock", "input": "say one and wait", "stream": True})
         client.read_until(b'"delta":"One"')
         server.process.send_signal(SIGTERM)
@@ -80,7 +82,7 @@ def test_a_streamed_response_that_exceeds_the_shutdown_time_is_a_failed_one() ->
 
 
 def test_a_request_that_exceeds_the_shutdown_time_gets_an_error() -> None:
-    with served("--worker", WORKER, "--drain", "0.2") as server:
+    with served_process("--worker", WORKER, "--drain", "0.2") as server:
         streamed, whole, half, anthropic = clients = [RawClient(server.url) for _ in range(4)]
         streamed.chat("say one and wait", stream=True)
         streamed.read_until(b"One")
@@ -105,7 +107,7 @@ def test_a_request_that_exceeds_the_shutdown_time_gets_an_error() -> None:
 
 
 def test_new_requests_are_refused_during_the_shutdown() -> None:
-    with served("--worker", WORKER) as server, RawClient(server.url) as client:
+    with served_process("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("wait", stream=True)
         server.wait_for("lmwire_worker_requests_active", 1)
         server.process.send_signal(SIGTERM)
@@ -115,7 +117,7 @@ def test_new_requests_are_refused_during_the_shutdown() -> None:
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    with served("--worker", WORKER) as server, RawClient(server.url) as client:
+    with served_process("--worker", WORKER) as server, RawClient(server.url) as client:
         client.chat("wait", stream=True)
         server.wait_for("lmwire_worker_requests_active", 1)
         workers = children(server.process.pid)
@@ -126,14 +128,14 @@ def test_a_second_signal_ends_it_at_once() -> None:
 
 
 def test_a_server_that_still_loads_ends_too() -> None:
-    with served("never", "--preload", "--worker", WORKER) as server, RawClient(server.url) as client:
+    with served_process("never", "--preload", "--worker", WORKER) as server, RawClient(server.url) as client:
         client.ask("GET", "/health")
         assert client.answer().status == 200
         assert ended(server) == 0
 
 
 def test_a_server_that_cannot_preload_a_model_reports_why_and_ends() -> None:
-    with served("other", "--preload", "--worker", MOCK) as server:
+    with served_process("other", "--preload", "--worker", MOCK) as server:
         assert server.process.wait(SECONDS) == 69
         assert "the mock engine has one model" in server.wait_for_line("cannot start")
         assert "Traceback" not in "".join(server.log)

@@ -12,7 +12,7 @@ import pytest
 
 from lmwire_http.server.sockets import CannotListen, listen
 from lmwire_http.settings import Settings
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served_process
 from support.http.raw_http import asked
 from support.process.lmwire_command import lmwire
 
@@ -79,6 +79,7 @@ def test_an_address_of_another_machine_is_reported(host: str, code: int) -> None
     assert f"--host {host}" in refusal(code, host=host, port=0, public=True)
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_reported_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -89,6 +90,7 @@ def test_a_port_in_use_is_reported_at_once() -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_public_address_without_a_key_is_refused_at_once_and_in_words() -> None:
     result = lmwire("serve", "--host", "0.0.0.0", "--port", "0", "--worker", "/no/such/worker")
     assert result.returncode == USAGE
@@ -142,8 +144,9 @@ def test_an_invalid_socket_path_is_named(path: str) -> None:
     assert f"--uds {path}: cannot listen there: " in refusal(UNAVAILABLE, unix_socket=path)
 
 
+@pytest.mark.slow
 def test_a_server_serves_on_a_unix_socket_and_removes_it(path: str) -> None:
-    with served("--uds", path, "--worker", MOCK) as server:
+    with served_process("--uds", path, "--worker", MOCK) as server:
         assert server.url == f"unix:{path}"
         assert asked(server.url, "GET", "/health").json == {"status": "ok"}
         server.process.send_signal(signal.SIGTERM)

@@ -13,7 +13,7 @@ from random_model import write_model
 from support.clients.installation import node_packages, python_environment
 from support.clients.relay import Relay, relayed
 from support.clients.running import Outside, client_environment, run_client
-from support.http.http_server import MOCK, served
+from support.http.http_server import MOCK, served_process
 from support.process.lmwire_command import LMWIRE
 
 TASK: Final = "Write hello.txt with the word hi."
@@ -95,7 +95,7 @@ def scenario_server(folder: Path, rules: Sequence[Any]) -> Generator[Relay]:
     """
     file = folder / "scenario.json"
     file.write_text(json.dumps({"rules": rules}))
-    with served("mock", "--worker", f"{MOCK} --scenario {file}") as server, relayed(server.url) as relay:
+    with served_process("mock", "--worker", f"{MOCK} --scenario {file}") as server, relayed(server.url) as relay:
         yield relay
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any, Final
 
-from support.http.http_server import MOCK, Server, served
+from support.http.http_server import MOCK, ServerProcess, served_process
 from support.http.raw_http import CHAT, RawClient, asked
 
 COMPLETIONS: Final = "/v1/completions"
@@ -73,7 +73,7 @@ def _members(count: int) -> bytes:
 class Probe:
     """Asks /health all the time while its block runs, and notes the slowest answer and the most memory."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self._server = server
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._ask), threading.Thread(target=self._measure)]
@@ -109,7 +109,7 @@ class Probe:
 
 def main() -> None:
     """Print the table."""
-    with served("--worker", MOCK) as server:
+    with served_process("--worker", MOCK) as server:
         asked(server.url, "POST", CHAT, body())
         with Probe(server) as idle:
             sleep(3)

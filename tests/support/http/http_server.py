@@ -1,5 +1,10 @@
-"""A real server for a test: `python -m lmwire_http` in a process of its own, on a port that was free."""
+"""A real server for a test, on a port that was free.
 
+Most tests need only the server's answers: `served` runs it on a thread of the test's process, and its mock workers too.
+What concerns the process itself, such as its signals, its stderr and its environment, takes `served_process`.
+"""
+
+import logging
 import os
 import re
 import subprocess
@@ -8,14 +13,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 from urllib.request import urlopen
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from lmwire import AsyncWorker
+from lmwire_http.cli.main import parse
+from lmwire_http.http.context import make_app_state
+from lmwire_http.pool import replica
+from lmwire_http.server.server import make_server
+from lmwire_http.server.sockets import listen
+from lmwire_http.telemetry.logs import TextFormatter
 from support.process.worker_process import SECONDS
+from support.process.worker_thread import spawn
 
 MOCK = f"{sys.executable} -P -m lmwire_worker --mock"
 """Command of a mock worker, which answers as worker/MOCK.md describes."""
@@ -25,13 +40,12 @@ class Server:
     """A running server.
 
     Args:
-        process: Its process.
         url: Where it listens.
-        log: What it has written to stderr, which grows.
+        log: The lines of its log, which grows.
     """
 
-    def __init__(self, process: "subprocess.Popen[str]", url: str, log: list[str]) -> None:
-        self.process, self.url, self.log = process, url, log
+    def __init__(self, url: str, log: list[str]) -> None:
+        self.url, self.log = url, log
 
     def figure(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels.
@@ -52,12 +66,6 @@ class Server:
         """Wait until that sum is the value."""
         wait_until(lambda: self.figure(name, **labels) == value, f"{name} {labels} never came to {value}")
 
-    def worker_process(self) -> int:
-        """The process of the first worker that has loaded a model, once it has."""
-        found = re.search(r"worker (\d+) has loaded", self.wait_for_line("has loaded"))
-        assert found
-        return int(found[1])
-
     def _samples(self, name: str) -> list[Sample]:
         with urlopen(f"{self.url}/metrics", timeout=SECONDS) as response:
             families = text_string_to_metric_families(response.read().decode())
@@ -75,6 +83,26 @@ class Server:
         return found[0]
 
 
+class ServerProcess(Server):
+    """A server in a process of its own, whose log is its stderr.
+
+    Args:
+        process: Its process.
+        url: Where it listens.
+        log: What it has written to stderr, which grows.
+    """
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str, log: list[str]) -> None:
+        super().__init__(url, log)
+        self.process = process
+
+    def worker_process(self) -> int:
+        """The process of the first worker that has loaded a model, once it has."""
+        found = re.search(r"worker (\d+) has loaded", self.wait_for_line("has loaded"))
+        assert found
+        return int(found[1])
+
+
 def wait_until(condition: Callable[[], bool], problem: str) -> None:
     """Wait for a condition that no event reports."""
     deadline = time.monotonic() + SECONDS
@@ -84,7 +112,7 @@ def wait_until(condition: Callable[[], bool], problem: str) -> None:
 
 
 @contextmanager
-def stopped_worker(server: Server) -> Iterator[None]:
+def stopped_worker(server: ServerProcess) -> Iterator[None]:
     """Stop the server's worker while the block runs, after it has loaded its model: no answer ends meanwhile."""
     process = server.worker_process()
     os.kill(process, SIGSTOP)
@@ -95,21 +123,73 @@ def stopped_worker(server: Server) -> Iterator[None]:
             os.kill(process, SIGCONT)
 
 
-@contextmanager
-def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
-    """A server with these options of `lmwire serve`; ended at the block's end, in order.
+SILENT = ("--keep-alive", f"{10 * SECONDS:.0f}")
+"""Options of a server whose streams send no waiting events. During a slow load they would come among the chunks that a
+test compares."""
 
-    Its streams send no waiting events unless the options say so: during a slow load they would come among the chunks
-    that a test compares.
+
+@contextmanager
+def served(*options: str) -> Iterator[Server]:
+    """A server with these options of `lmwire serve` on a thread of this process; ended at the block's end, in order.
+
+    Its mock workers run on threads too, where `workers_on_threads` applies. Its streams send no waiting events unless
+    the options say so. Its log also has the lines of other servers on threads, which do nothing meanwhile.
+    """
+    settings = parse(["--port", "0", *SILENT, *options], dict(os.environ))
+    log: list[str] = []
+    with listen(settings) as found, _logged(log):
+        server = make_server(make_app_state(settings))
+        thread = threading.Thread(target=server.run, args=([*found.sockets],), name="server", daemon=True)
+        thread.start()
+        try:
+            wait_until(lambda: server.started or not thread.is_alive(), "the server did not start")
+            yield Server(found.address, log)
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+            assert not thread.is_alive(), "the server did not end"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_on_threads() -> Iterator[None]:
+    """Run the mock workers of the pools in this process on threads. A conftest.py that imports it applies it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replica, "AsyncWorker", partial(AsyncWorker, spawn=spawn))
+        yield
+
+
+class _Lines(logging.Handler):
+    def __init__(self, log: list[str]) -> None:
+        super().__init__()
+        self._log = log
+        self.setFormatter(TextFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.append(f"{self.format(record)}\n")
+
+
+@contextmanager
+def _logged(log: list[str]) -> Iterator[None]:
+    lines, logger = _Lines(log), logging.getLogger("lmwire_http")
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+
+
+@contextmanager
+def served_process(*options: str, directory: Path | None = None) -> Iterator[ServerProcess]:
+    """A server in a process of its own, with these options of `lmwire serve`; ended at the block's end, in order.
 
     Args:
         options: Its command line.
         directory: Where it is started; where the tests are when None.
     """
     listening = () if "--uds" in options else ("--port", "0")
-    silent = ("--keep-alive", f"{10 * SECONDS:.0f}")
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lmwire_http", *listening, *silent, *options],
+        [sys.executable, "-P", "-m", "lmwire_http", *listening, *SILENT, *options],
         stderr=subprocess.PIPE,
         text=True,
         cwd=directory,
@@ -125,7 +205,7 @@ def served(*options: str, directory: Path | None = None) -> Iterator[Server]:
             raise RuntimeError(f"the server did not start: {''.join(log)}")
         reader = threading.Thread(target=_read, args=(process.stderr, log), daemon=True)
         reader.start()
-        yield Server(process, found[1], log)
+        yield ServerProcess(process, found[1], log)
         if process.poll() is None:
             process.send_signal(SIGTERM)
             assert process.wait(SECONDS) == 0, "".join(log)

@@ -5,8 +5,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import load
-
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from random_model import SPECIAL, write_model, write_tokenizer
 
 QWEN: Final = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>")
@@ -43,9 +42,9 @@ def byte_tokenizer(family: str, *, is_special: bool = True) -> Any:
     folder = Path(mkdtemp())
     special = (*SPECIAL, *FAMILIES[family]) if is_special else SPECIAL
     write_tokenizer(folder, 320, special)
-    found: Any = load(folder)
+    found = load_tokenizer(folder, {}, trust_remote_code=False)
     if not is_special:
-        found._tokenizer.add_tokens([*FAMILIES[family]])
+        found.backend_tokenizer.add_tokens([*FAMILIES[family]])
     return found
 
 
@@ -67,4 +66,4 @@ def code_llama_tokenizer() -> Any:
     (folder / "tokenizer_config.json").write_text(
         '{"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}'
     )
-    return load(folder)
+    return load_tokenizer(folder, {}, trust_remote_code=False)

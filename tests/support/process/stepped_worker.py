@@ -7,6 +7,7 @@ the mock worker's options in one argument. A worker whose plan begins with `gate
 import os
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -33,17 +34,32 @@ def started(folder: Path) -> int:
     return len(list(folder.glob("started-*")))
 
 
-def main() -> None:
-    from lmwire_worker.__main__ import main as run_worker
+def wait_at(gate: Path) -> None:
+    """Wait until a worker's gate is opened."""
+    with open(gate):
+        pass
 
-    folder, *plans = sys.argv[1:]
+
+def next_plan(arguments: Sequence[str], wait: Callable[[Path], None] = wait_at) -> list[str]:
+    """Return the mock's options for the worker that starts now, once its gate has been opened.
+
+    Args:
+        arguments: The folder and the plans.
+        wait: Waits at a gate.
+    """
+    folder, *plans = arguments
     number = next(number for number in count() if _is_mine(Path(folder) / f"started-{number}"))
     options = shlex.split(plans[min(number, len(plans) - 1)])
     if options[:1] == [GATE]:
-        with open(Path(folder) / f"{GATE}-{number}"):
-            pass
+        wait(Path(folder) / f"{GATE}-{number}")
         del options[0]
-    run_worker(["--mock", *options])
+    return options
+
+
+def main() -> None:
+    from lmwire_worker.__main__ import main as run_worker
+
+    run_worker(["--mock", *next_plan(sys.argv[1:])])
 
 
 def _is_mine(marker: Path) -> bool:

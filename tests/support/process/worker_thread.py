@@ -7,16 +7,22 @@ pipes: their shutdown ends a read at the other end, as the death of a process do
 import json
 import os
 import select
+import shlex
 import socket
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from math import inf
+from pathlib import Path
 from signal import SIGKILL, Signals
+from time import monotonic
 from typing import IO, NoReturn
 
+from lmwire.transport.process import Child, spawn_process
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_worker.mock.plan import plan
 from lmwire_worker.process.stderr_log import Log
@@ -25,12 +31,13 @@ from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
-from support.process import fake_worker
+from support.process import fake_worker, stepped_worker
 from support.process.fake_worker import Descriptors, fake, write
 from support.process.mock_host import Event, WorkerOutput, mock
 from support.process.worker_process import SECONDS, WorkerProcess
 from support.runners.stepped_engine import Bystander
 
+IN_A_ROW = [sys.executable, stepped_worker.__file__]
 _PIDS = count(10_000_000)
 """Numbers that no process has, since the system's end at 4,194,304."""
 _EXIT_PROTOCOL = 76
@@ -39,6 +46,10 @@ NEEDS_A_PROCESS = {
     *("stall", "grandchild", "ignore-eof", "ignore-sigterm"),
 }
 """Faults that end or change a whole process, or never end."""
+
+
+_RUNNING: dict[int, "WorkerThread"] = {}
+"""Workers that have not ended, by the numbers that stand for their processes."""
 
 
 class Died(BaseException):
@@ -70,6 +81,7 @@ class WorkerThread:
         self._lock = threading.Lock()
         self._signal: Signals | None = None
         self._returncode = 0
+        _RUNNING[self.pid] = self
         self._thread = threading.Thread(target=self._run, args=(run,), name=f"worker-{self.pid}", daemon=True)
         self._thread.start()
 
@@ -99,22 +111,48 @@ class WorkerThread:
         except OSError:
             pass  # the host has closed its ends, or the worker was killed
         finally:
+            del _RUNNING[self.pid]
             with self._lock:
                 self._returncode = -self._signal if self._signal else code
                 for ours in self._ours:
                     ours.close()
 
 
+def kill(pid: int) -> None:
+    """Kill a worker, be it a process or a thread. Raises ProcessLookupError if it has ended."""
+    if worker := _RUNNING.get(pid):
+        worker.kill()
+    else:
+        os.kill(pid, SIGKILL)
+
+
+def spawn(command: Sequence[str]) -> Child:
+    """Start a worker on a thread if it is a mock that asks for no fault of a process, else as a process."""
+    mocks = _options_of_mocks(command)
+    if mocks is None or any(word.partition(":")[0] in NEEDS_A_PROCESS for options in mocks for word in options):
+        return spawn_process(command)
+    return on_thread(command)
+
+
 def on_thread(command: Sequence[str]) -> WorkerThread:
     """Run a fake or mock worker on a thread.
 
     Args:
-        command: What `fake` or `mock` returned.
+        command: What `fake`, `mock` or `in_a_row` returned.
     """
-    for start, run in ((fake("Good")[:-1], run_fake), (mock(), run_mock)):
+    for start, run in ((fake("Good")[:-1], run_fake), (mock(), run_mock), (IN_A_ROW, run_in_a_row)):
         if list(command[: len(start)]) == start:
             return WorkerThread(partial(run, arguments=command[len(start) :]))
     raise AssertionError(f"{command} is neither a fake nor a mock worker")
+
+
+def _options_of_mocks(command: Sequence[str]) -> list[list[str]] | None:
+    """Return the options of each mock that a command may run; None if it runs something else."""
+    if list(command[: len(mock())]) == mock():
+        return [[*command[len(mock()) :]]]
+    if list(command[: len(IN_A_ROW)]) == IN_A_ROW:
+        return [shlex.split(plan) for plan in command[len(IN_A_ROW) + 1 :]]
+    return None
 
 
 def start_on_thread(command: Sequence[str], **_: object) -> WorkerThread:
@@ -166,8 +204,21 @@ def run_fake(descriptors: Descriptors, arguments: Sequence[str]) -> int:
     return 0
 
 
+def run_in_a_row(descriptors: Descriptors, arguments: Sequence[str]) -> int:
+    """Run the next mock worker of a row, and return its exit code."""
+
+    def wait_at(gate: Path) -> None:
+        opened = threading.Event()
+        threading.Thread(target=lambda: (stepped_worker.wait_at(gate), opened.set()), daemon=True).start()
+        while not opened.wait(0.02):
+            if _is_shut(descriptors.stdout):
+                raise Died(SIGKILL)
+
+    return run_mock(descriptors, stepped_worker.next_plan(arguments, wait_at))
+
+
 def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
-    """Run a mock worker, and return its exit code. It knows no signals, no deadlines and no bridge sessions.
+    """Run a mock worker, and return its exit code. It knows no signals and no bridge sessions.
 
     Args:
         descriptors: The worker's ends of its pipes.
@@ -188,10 +239,9 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
         registry.drain()
         registry.cancel_where(lambda request: True)
 
-    features = mocked.engine.features
-    session = Session(
-        registry, output, scheduler, Bystander(), mocked.engine.names, features, log, lambda: end(_EXIT_PROTOCOL)
-    )
+    features, names = mocked.engine.features, mocked.engine.names
+    deadlines = Deadlines(registry)
+    session = Session(registry, output, scheduler, deadlines, names, features, log, lambda: end(_EXIT_PROTOCOL))
 
     def serve(line: Line) -> None:
         try:
@@ -228,6 +278,24 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
         stdin.shutdown(socket.SHUT_RD)  # after a quit, the reader still waits for the next line
     reader.join()
     return codes[0] if codes else 0
+
+
+class Deadlines(Bystander):
+    """A lifecycle monitor that knows only the requests' deadlines.
+
+    Args:
+        registry: The requests in flight.
+    """
+
+    def __init__(self, registry: RequestRegistry) -> None:
+        self._registry = registry
+
+    def deadlines_changed(self) -> None:
+        next_at = self._registry.cancel_expired()
+        if next_at < inf:
+            timer = threading.Timer(max(0.0, next_at - monotonic()), self.deadlines_changed)
+            timer.daemon = True
+            timer.start()
 
 
 class LogTo(Log):

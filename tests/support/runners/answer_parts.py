@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordLevel
-from transformers import PreTrainedTokenizerFast
 
+from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
 
@@ -18,11 +17,10 @@ XTML = ("<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>")
 HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>", "<|constrain|>")
 
 
-def tokenizer_with(*markers: str, **options: Any) -> TokenizerWrapper:
-    """Return a tokenizer whose vocabulary is these markers. The options are passed to the wrapper."""
+def tokenizer_with(*markers: str, **options: Any) -> Tokenizer:
+    """Return a tokenizer whose vocabulary is these markers. The options are passed to it."""
     words = {word: index for index, word in enumerate(("?", *markers))}
-    fast = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel(words, "?")), unk_token="?")
-    return TokenizerWrapper(fast, **options)
+    return Tokenizer(Backend(WordLevel(words, "?")), special_tokens={"unk_token": "?"}, **options)
 
 
 def syntax_of(

@@ -7,13 +7,14 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
 
 from lmwire_protocol import Chat, Generate, Tool
 from lmwire_protocol.messages import Function
 from lmwire_worker.generation.structured_output import Constraint, ConstraintFactory, TokenMasks
+from lmwire_worker.models.tokenizer import Tokenizer
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.output_parsing import Syntax
 from lmwire_worker.tool_parsers import ToolFormat
 from random_model import write_model
@@ -24,15 +25,15 @@ LIMIT = 2000
 """Maximum number of tokens in an answer."""
 
 
-def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] = ()) -> TokenizerWrapper:
+def write_tokenizer(folder: Path, special: Sequence[str], plain: Sequence[str] = ()) -> Tokenizer:
     """Write a tiny model, and return its tokenizer with these special and plain tokens added."""
     write_model(folder, "llama", vocab_size=512)
     file = folder / "tokenizer.json"
-    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer = Backend.from_file(str(file))
     tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
     tokenizer.add_tokens([AddedToken(text, special=False) for text in plain])
     tokenizer.save(str(file))
-    return load_tokenizer(folder)
+    return load_tokenizer(folder, {}, trust_remote_code=False)
 
 
 class Speaker:
@@ -44,7 +45,7 @@ class Speaker:
         model_type: The model's family.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, form: ToolFormat | None = None, model_type: str = "llama") -> None:
+    def __init__(self, tokenizer: Tokenizer, form: ToolFormat | None = None, model_type: str = "llama") -> None:
         self.tokenizer = tokenizer
         self.size = len(tokenizer)
         self.ends = set(tokenizer.eos_token_ids)

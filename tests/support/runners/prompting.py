@@ -6,10 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlx_lm.tokenizer_utils import load
-
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
+from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.output_parsing import Syntax, harmony
 from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
@@ -32,10 +31,10 @@ WEATHER = Tool(
 @cache
 def tokenizer(template: str | None) -> Any:
     """The built-in model's, with another chat template. Its texts come back from its tokens as they are."""
-    found: Any = load(Path(lmwire_worker.__file__).parent / "builtin" / "tiny")
+    found = load_tokenizer(Path(lmwire_worker.__file__).parent / "builtin" / "tiny", {}, trust_remote_code=False)
     if template is not None:
         found.chat_template = template
-        found.bos_token = "<bos>"
+        found.special_tokens_map["bos_token"] = "<bos>"
     return found
 
 

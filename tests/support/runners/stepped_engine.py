@@ -34,6 +34,7 @@ from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.v1 import Session
 from support.process.worker_process import SECONDS, Event
+from support.runners.clock import Clock
 
 ROWS = 2
 """Maximum number of rows in a batch; small, so that requests wait for a row."""
@@ -71,8 +72,8 @@ class Gate:
 class SteppedRegistry(RequestRegistry):
     """A registry that stops where the engine would wait."""
 
-    def __init__(self, outbox: OutputQueue, gate: Gate) -> None:
-        super().__init__(outbox)
+    def __init__(self, outbox: OutputQueue, gate: Gate, clock: Callable[[], float]) -> None:
+        super().__init__(outbox, clock)
         self._gate = gate
 
     def take_new_within(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> Any:
@@ -288,7 +289,9 @@ class SteppedWorker:
     def __init__(self, started: Callable[[str], None]) -> None:
         self._gate = Gate()
         self.events = Events()
-        self.registry = SteppedRegistry(self.events, self._gate)
+        self.clock = Clock()
+        """The worker's clock. The test moves it."""
+        self.registry = SteppedRegistry(self.events, self._gate, self.clock)
         self._engine, log = (engine := SteppedModelLoader(self._gate, started)), Silence()
         self._scheduler = Scheduler(self.registry, self.events, engine, log)
         self.session = Session(

@@ -2,8 +2,7 @@
 
 from functools import cached_property
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
+from ..models.tokenizer import Tokenizer
 from ..prompts.token_lower_bound import TokenLowerBound
 from ..prompts.tokenization import Encoder
 from .recipe import EmbeddingRecipe
@@ -18,12 +17,11 @@ class InputTokenizer:
         vocab_size: Number of tokens that the network has. A tokenizer may have others.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, recipe: EmbeddingRecipe, vocab_size: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, recipe: EmbeddingRecipe, vocab_size: int) -> None:
         self._tokenizer = tokenizer
         self._recipe = recipe
         self._vocab_size = vocab_size
         self._encoder = Encoder(tokenizer)
-        tokenizer.encode("")  # the first call turns off truncation and padding, which is not thread-safe
 
     def render(self, text: str) -> str:
         """Return a text with the recipe's prompt."""

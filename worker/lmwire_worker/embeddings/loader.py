@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
@@ -14,9 +13,10 @@ from ..engine.interface import Report
 from ..engine.load_context import LoadContext
 from ..media import MediaReader
 from ..media.noise import noise_image
-from ..models import memory_budget
+from ..models import device_memory
 from ..models.model_info import describe_model, limit_context
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
@@ -47,12 +47,12 @@ def open_embedding_model(context: LoadContext) -> EmbeddingRunner:
     able = ["embed", "tokenize", *(["images"] if isinstance(inputs, VisionInputTokenizer) else [])]
     model = replace(model, context_len=longest, capabilities=able)
     model = limit_context(model, request.context_len)
-    limit = context.memory_limit or memory_budget.default_budget()
+    limit = context.memory_limit or device_memory.default_budget()
     if not request.force:
-        memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
+        device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     context.release_current_model()
     read_weights(network.module, folder, report)
-    memory_budget.limit_mlx_memory(limit)
+    device_memory.limit_mlx_memory(limit)
     width = _try(network, trial, folder, report)
     return EmbeddingRunner(
         network, inputs, model, width, max(limit - model.weights_bytes, 0), MediaReader(context.media_policy)
@@ -63,7 +63,7 @@ def _open(
     folder: Path,
     config: dict[str, Any],
     recipe: EmbeddingRecipe,
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     *,
     trust_remote_code: bool,
 ) -> tuple[EmbeddingNetwork, InputTokenizer, Sequence[EmbeddingInput]]:

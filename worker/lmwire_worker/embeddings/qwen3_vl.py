@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import mlx.core as mx
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_vlm.encoder_loader import load_encoder_model
 from mlx_vlm.models.pooling import EmbeddingOutput, normalize_embeddings, pool_by_config
 from mlx_vlm.utils import load_processor
@@ -13,8 +12,9 @@ from mlx_vlm.utils import load_processor
 from lmwire_protocol import RequestError
 
 from ..media import Image
-from ..models.tokenizer import copy_chat_template
+from ..models.tokenizer import Tokenizer, copy_chat_template
 from ..models.weights import summarize_exception
+from ..prompts.chat_template import select_template
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
 from .recipe import EmbeddingRecipe
@@ -88,13 +88,15 @@ class VisionInputTokenizer(InputTokenizer):
         RequestError: bad_model, if the chat template cannot render such a conversation.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, recipe: EmbeddingRecipe, network: VisionEmbeddingNetwork) -> None:
+    def __init__(self, tokenizer: Tokenizer, recipe: EmbeddingRecipe, network: VisionEmbeddingNetwork) -> None:
         super().__init__(tokenizer, recipe, network.vocab_size)
         self._instruction = recipe.prompt or DEFAULT_INSTRUCTION
         self._sizes = network.processor.image_processor
         self._marks = network.placeholder_tokens
         copy_chat_template(tokenizer, network.processor)
+        self._thinks = tokenizer.think_start is not None
         try:
+            self._template = select_template(tokenizer, None, tools=False)
             shown = self._encode(self._conversation({"type": "image"}), "", add_special_tokens=False)
         except BaseException as error:  # a template may raise anything
             raise RequestError("bad_model", f"the model's chat template fails: {summarize_exception(error)}") from None
@@ -126,8 +128,7 @@ class VisionInputTokenizer(InputTokenizer):
 
     def _conversation(self, part: dict[str, str]) -> str:
         messages = [{"role": "system", "content": self._instruction}, {"role": "user", "content": [part]}]
-        rendered: Any = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        return rendered
+        return self._template.render(messages, enable_thinking=self._thinks)
 
 
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:

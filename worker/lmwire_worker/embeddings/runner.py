@@ -18,9 +18,9 @@ from ..engine.interface import (
     Preparation,
     RunnerEvent,
 )
-from ..engine.preparation import Prepared, Preparer
+from ..engine.preparation import PreparationThreads, Prepared
 from ..media import Image, MediaReader, find_media_refs
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
 from ..models.uncached_runner import UncachedRunner
 from ..prompts.isolated_tokenizer import MEMORY_PER_TEXT_BYTE
 from .inputs import InputTokenizer
@@ -90,7 +90,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         self._width = width
         self._budget = budget
         self._reader = reader
-        self._preparer = Preparer({"plain": 1, "large": 1})
+        self._preparer = PreparationThreads({"plain": 1, "large": 1})
         self._rows_together = MAX_STEP_ROWS if network.supports_batching else 1
 
     def prepare(

@@ -78,7 +78,7 @@ class Prepared(Generic[T]):
         self._ready()
 
 
-class Preparer:
+class PreparationThreads:
     """Threads that prepare the requests of one model runner.
 
     Args:

@@ -1,6 +1,5 @@
 """Decide whether memory suffices for a new request, and for the next token of the active ones."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -11,8 +10,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from lmwire_protocol import RequestError
 
 from ..engine.interface import InsufficientMemory, ModelInfo
+from ..models.device_memory import format_bytes
 from ..models.load_estimate import MIN_CONTEXT_TOKENS
-from ..models.memory_budget import check_fits, format_bytes
 from .batching import assign_buckets, max_padding_tokens
 from .prefix_cache import flatten_caches
 
@@ -98,7 +97,7 @@ class MemoryBudget:
             limit: Maximum for everything, in bytes.
         """
         taken = mx.get_active_memory()
-        return cls(max(limit, taken + _minimal_context(model, cost)), taken, model.weights_bytes, cost)
+        return cls(max(limit, taken + short_answer_bytes(model, cost)), taken, model.weights_bytes, cost)
 
     @property
     def max_cache_bytes(self) -> int:
@@ -130,18 +129,19 @@ class Admission:
     Args:
         budget: The memory of the model and its requests.
         cached: Shrinks before a request has to wait.
-        lengths: Returns the tokens of each active row.
     """
 
-    def __init__(self, budget: MemoryBudget, cached: EvictableCache, lengths: Callable[[], list[int]]) -> None:
+    def __init__(self, budget: MemoryBudget, cached: EvictableCache) -> None:
         self._budget = budget
         self._cached = cached
-        self._lengths = lengths
 
-    def check(self, prompt_tokens: int, max_tokens: int | None, rows: int, media_bytes: int = 0) -> None:
+    def check(
+        self, lengths: list[int], prompt_tokens: int, max_tokens: int | None, rows: int, media_bytes: int = 0
+    ) -> None:
         """Make sure that memory suffices for a request, by evicting cache entries if necessary.
 
         Args:
+            lengths: Tokens of each active row.
             prompt_tokens: Length of the prompt.
             max_tokens: Maximum length of each answer.
             rows: Number of choices.
@@ -154,7 +154,7 @@ class Admission:
         new = [
             prompt_tokens + (RESERVED_ANSWER_TOKENS if max_tokens is None else min(max_tokens, RESERVED_ANSWER_TOKENS))
         ] * rows
-        reserved = [length + RESERVED_ANSWER_TOKENS for length in self._lengths()]
+        reserved = [length + RESERVED_ANSWER_TOKENS for length in lengths]
         if self._rows_bytes(new) + media_bytes > self._budget.total_bytes - self._budget.resident_bytes:
             raise self._never(new, media_bytes, "")
         if not self._fit(reserved + new, media_bytes):
@@ -162,9 +162,13 @@ class Admission:
                 raise InsufficientMemory
             raise self._never(new, media_bytes, f", and {format_bytes(self._cached.bytes)} are pinned in the cache")
 
-    def is_over_budget(self) -> bool:
-        """Return whether the next step exceeds the budget, so that a request has to end."""
-        return not self._fit([length + 1 for length in self._lengths()])
+    def is_over_budget(self, lengths: list[int]) -> bool:
+        """Return whether the next step exceeds the budget, so that a request has to end.
+
+        Args:
+            lengths: Tokens of each active row.
+        """
+        return not self._fit([length + 1 for length in lengths])
 
     def _fit(self, lengths: list[int], others: int = 0) -> bool:
         """Return whether rows and other bytes fit, if necessary after evicting cache entries."""
@@ -192,17 +196,6 @@ class Admission:
         return RequestError("out_of_memory", problem)
 
 
-def check_load(model: ModelInfo, cost: RowCost, limit: int, free: int) -> None:
-    """Check that a model and a short answer fit; see `memory_budget.check_fits`.
-
-    Args:
-        model: The model's description.
-        cost: The memory of its rows.
-        limit: Maximum for everything, in bytes.
-        free: Free memory, in bytes.
-    """
-    check_fits(model, _minimal_context(model, cost), limit, free)
-
-
-def _minimal_context(model: ModelInfo, cost: RowCost) -> int:
+def short_answer_bytes(model: ModelInfo, cost: RowCost) -> int:
+    """Return the size of a short answer, which must fit beside the weights, in bytes."""
     return cost.bytes(min(model.context_len, MIN_CONTEXT_TOKENS))

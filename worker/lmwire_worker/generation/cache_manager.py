@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
 from .admission import MemoryBudget
 from .batching import Checkpoint
 from .media_backend import FeatureCache
@@ -170,8 +170,12 @@ class CacheManager:
         return sum(part.clear() for part in self._parts)
 
     def close(self) -> None:
-        """Finish the writes to disk. Nothing may be stored afterwards."""
+        """Finish the writes to disk, and free all memory. Afterwards only `stats` may be called."""
         self._cache.close()
+        self._cache = PrefixCache(self._schema, self._cache.budget)
+        if self._features is not None:
+            self._features.clear()
+        del self._network
 
     def stats(self) -> CacheStats | None:
         """Return the cache's statistics; None if this model's caches cannot be stored. Safe in any thread."""

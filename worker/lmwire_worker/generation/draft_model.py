@@ -6,7 +6,6 @@ from typing import Any
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import Load, RequestError
 
@@ -14,7 +13,8 @@ from ..engine.interface import ModelInfo, Report
 from ..models.folder_check import check_folder
 from ..models.model_info import describe_model
 from ..models.resolve import find_folder
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from .batching import TargetDraftPair, name_special_caches
 from .language_model import check_architecture, open_shared_weights
 
@@ -24,10 +24,10 @@ class DraftModel:
     """A model that proposes tokens for another one. Its weights are not read yet."""
 
     network: Any
-    tokenizer: TokenizerWrapper
+    tokenizer: Tokenizer
     model: ModelInfo
 
-    def pair_with(self, network: nn.Module, tokenizer: TokenizerWrapper, vocab_size: int) -> TargetDraftPair:
+    def pair_with(self, network: nn.Module, tokenizer: Tokenizer, vocab_size: int) -> TargetDraftPair:
         """Return the target model and this draft model as one network.
 
         Args:

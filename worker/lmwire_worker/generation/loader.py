@@ -1,28 +1,30 @@
 """Load language models, with or without media, one after the other."""
 
+import contextlib
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
+import mlx.core as mx
 
-from lmwire_protocol import Load, RequestError
+from lmwire_protocol import Generate, Load, RequestError
 
-from ..engine.interface import ModelInfo
+from ..engine.interface import Failed, InsufficientMemory, ModelInfo, Report, TokenDelta
 from ..engine.load_context import LoadContext
-from ..models import memory_budget
+from ..models import device_memory
 from ..models.adapters import attach_adapter, find_adapter
 from ..models.model_info import describe_model, limit_context
 from ..models.sampling_defaults import read_sampling_defaults
 from ..models.shared_weights import SharedWeights
-from ..models.tokenizer import load_tokenizer
+from ..models.tokenizer import Tokenizer
+from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax, find_syntax
 from ..prompts.infill import find_infill_format
 from ..prompts.model_templates import choose_template
-from .admission import MemoryBudget, RowCost, check_load
+from .admission import MemoryBudget, RowCost, short_answer_bytes
 from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
 from .kv_cache_quantization import quantize_cache
@@ -31,7 +33,10 @@ from .media_backend import MediaLoader
 from .prefix_cache import DiskTier, open_disk_tier
 from .prefix_cache.fingerprint import fingerprint
 from .runner import GenerationRunner
-from .warm_up import warm_up
+
+PROMPT_LENGTHS: Final = (3, 11, 6)
+"""Tokens of the trial prompts. They differ, so that a common prefill needs padding."""
+ANSWER_TOKENS: Final = 4
 
 
 class TextModelLoader:
@@ -74,17 +79,17 @@ class TextModelLoader:
         model = replace(
             model, chat_template_name=choose_template(tokenizer, request.chat_template_name, context.template_dir)
         )
-        limit = context.memory_limit or memory_budget.default_budget()
+        limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:
-            check_load(model, cost, limit, memory_budget.free_bytes())
+            device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
         disk = self._open_disk(network, request, folders)
         budget = MemoryBudget.measure(model, cost, limit)
-        memory_budget.limit_mlx_memory(budget.total_bytes)
+        device_memory.limit_mlx_memory(budget.total_bytes)
         media = media_loader.open(network, context.media_policy, report) if media_loader else None
         if media:
             model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
@@ -115,7 +120,7 @@ class TextModelLoader:
         return disk
 
 
-def _find_syntax(tokenizer: TokenizerWrapper, context: LoadContext) -> Syntax:
+def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
     start, end = context.request.reasoning_start, context.request.reasoning_end
     return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
 
@@ -124,7 +129,7 @@ def _build_network(
     weights: SharedWeights,
     request: Load,
     adapter: Path | None,
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     media_loader: MediaLoader | None,
 ) -> Any:
     """Return the network that runs, with its adapter. Its weights are not read yet."""
@@ -138,7 +143,7 @@ def _build_network(
     return network
 
 
-def _add_draft(network: Any, model: ModelInfo, tokenizer: TokenizerWrapper, draft: DraftModel) -> tuple[Any, ModelInfo]:
+def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: DraftModel) -> tuple[Any, ModelInfo]:
     """Return the network with its draft model, and their common description."""
     pair = draft.pair_with(network, tokenizer, model.vocab_size)
     return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -150,3 +155,58 @@ def _measure_row_cost(network: Any, folder: Path) -> RowCost:
     except BaseException as error:  # the architecture's own code runs here for the first time
         problem = f"{folder} loads, but fails on a first prompt: {summarize_exception(error)}"
         raise RequestError("bad_model", problem) from None
+
+
+# Trial prompts, so that the kernels are compiled before the first request.
+
+
+def warm_up(runner: GenerationRunner, report: Report) -> None:
+    """Run trial prompts alone and together.
+
+    Args:
+        runner: The runner of the model.
+        report: Receives the progress.
+
+    Raises:
+        RequestError: bad_model, if the model fails on them.
+        LoadCancelled: from `report`, between two steps.
+    """
+    lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
+    prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
+    requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
+    if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
+        requests = []
+    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
+    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
+    trial.run([sampled])
+    for request in requests:
+        trial.run([request])
+    if runner.max_batch_size > 1:
+        runner.enable_padding()
+        trial.run(requests)
+    report("warm_up", trial.total, trial.total, "steps")
+
+
+class _TrialRun:
+    def __init__(self, runner: GenerationRunner, report: Report, total: int) -> None:
+        self._runner = runner
+        self._report = report
+        self.total = total
+        self._done = 0
+
+    def run(self, requests: list[Generate]) -> None:
+        """Run requests together to their ends. Requests that do not fit into memory are left out."""
+        running = 0
+        with contextlib.suppress(InsufficientMemory):
+            for key, request in enumerate(requests):
+                self._runner.add(key, request, seed=0)
+                running += 1
+        while running:
+            self._report("warm_up", self._done, self.total, "steps")
+            for outcome in self._runner.step():
+                if isinstance(outcome, Failed):
+                    problem = f"{self._runner.model.path} loads, but fails on a first prompt: {outcome.error.message}"
+                    raise RequestError("bad_model", problem)
+                if isinstance(outcome, TokenDelta):
+                    self._done += outcome.generated
+                    running -= outcome.finish_reason is not None

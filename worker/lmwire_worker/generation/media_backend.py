@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from ..engine.interface import Report
 from ..engine.preparation import Media
 from ..media import MediaPolicy
 from ..models.shared_weights import SharedWeights
+from ..models.tokenizer import Tokenizer
 from ..prompts.media_expander import MediaExpander
+from .solo_prefill import SoloPrefill
 
 
 class MediaInput(Protocol):
@@ -48,21 +48,6 @@ class MediaLayout(Protocol):
 
     def cache_keys(self, tokens: list[int]) -> list[int]:
         """Return tokens with the placeholder tokens replaced by numbers that depend on the media."""
-        ...
-
-
-class MediaPrefill(Protocol):
-    """The prefill of a prompt up to its last media input, in chunks."""
-
-    cache: list[Any]
-    """The KV cache of the tokens that are computed."""
-    done: int
-    """Number of tokens in the cache."""
-    end: int
-    """Number of tokens to compute in all."""
-
-    def advance(self, size: int) -> int:
-        """Encode one media input, or compute at most `size` tokens; return the number of tokens computed."""
         ...
 
 
@@ -122,7 +107,7 @@ class MediaBackend(MediaExpander, Protocol):
         """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
         ...
 
-    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> MediaPrefill:
+    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> SoloPrefill:
         """Return the prefill of a prompt's beginning.
 
         Args:
@@ -164,7 +149,7 @@ class MediaLoader(Protocol):
         """
         ...
 
-    def open_processor(self, network: Any, tokenizer: TokenizerWrapper) -> None:
+    def open_processor(self, network: Any, tokenizer: Tokenizer) -> None:
         """Load the processor of images and sounds. The weights need not be read yet.
 
         Args:

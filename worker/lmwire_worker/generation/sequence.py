@@ -1,5 +1,7 @@
 """One choice of a request: its tokens, and how far they are computed."""
 
+from enum import Enum
+
 from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import FinishReason
 
@@ -9,6 +11,19 @@ from .output_processor import OutputProcessor
 from .prefix_cache import CacheHit
 from .sampling.logprobs import LogprobHandle
 from .structured_output import Constraint
+
+
+class Status(Enum):
+    """Place of a sequence on its way. A row of the batch is prefilled or decoded; it restarts after a failed step."""
+
+    WAITING = "waiting"
+    """It waits for a part of its prompt: from the disk, or from the prefill of another sequence."""
+    PREFILLING = "prefilling"
+    DECODING = "decoding"
+    RESTARTING = "restarting"
+    """It is outside of the batch, and will be computed again from its tokens."""
+    ENDED = "ended"
+    """The answer is complete, or has failed."""
 
 
 class Sequence:
@@ -43,14 +58,11 @@ class Sequence:
         self.generated = output.token_ids
         """The tokens of the answer, without an eos token."""
         self.constraint = constraint and constraint.fork()
-        self.uid: int | None = None
-        """The row's name in the batch; None outside of it."""
+        self.status = Status.WAITING
         self.prefix_tokens = 0
         """Prompt tokens that the row's cache held when the row joined the batch."""
         self.computed_tokens = 0
         """Prompt tokens computed so far, cached ones included."""
-        self.ended = False
-        """True if the answer is complete, or has failed."""
         self.unverified_hit: CacheHit | None = None
         """A cache hit that is computed again, to compare it."""
         self.is_trusted = True
@@ -101,10 +113,6 @@ class Sequence:
         """Start with a cache that holds the first `tokens` of the prompt."""
         self.prefix_tokens = self.computed_tokens = tokens
 
-    def join_batch(self, uid: int) -> None:
-        """Take the name that the batch gave the row."""
-        self.uid = uid
-
     def advance(self, computed_tokens: int) -> None:
         """Record the number of prompt tokens computed so far."""
         self.computed_tokens = computed_tokens
@@ -124,7 +132,7 @@ class Sequence:
 
     def restart(self) -> None:
         """Prepare to join a batch again, with the tokens so far."""
-        self.uid = None
+        self.status = Status.WAITING
         self.prefix_tokens = 0
         if self._initial_constraint is not None:
             self.constraint = self._initial_constraint.fork(self.generated)
@@ -152,7 +160,8 @@ class Sequence:
             field = "tools" if self.request.format is None else "format"  # the grammar is the request's
             events = output.fail("invalid_request", f"{field}: {self.constraint.error}", field)
         self._events += events
-        self.ended = output.ended
+        if output.ended:
+            self.status = Status.ENDED
         return not output.ended
 
     def take_events(self) -> list[RunnerEvent]:
@@ -162,7 +171,7 @@ class Sequence:
 
     def finish(self, finish_reason: FinishReason | None) -> list[RunnerEvent]:
         """End the choice, and return its last events with all text that was held back."""
-        self.ended = True
+        self.status = Status.ENDED
         try:
             return self._output.finish(finish_reason)
         except BaseException as error:  # other rows continue

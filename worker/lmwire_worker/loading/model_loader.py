@@ -4,7 +4,8 @@ import contextlib
 import importlib.util
 import resource
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,8 +68,9 @@ class MlxModelLoader:
         self._missing: str | None = None
 
     def prepare(self) -> None:
-        """Import mlx-lm, after the first reply. A failure is reported by the next load."""
-        from ..process.private_directory import use_private_directory  # after the first reply
+        """Import MLX and the models of mlx-lm, after the first reply. A failure is reported by the next load."""
+        from ..models import mlx_lm_package  # after the first reply
+        from ..process.private_directory import use_private_directory
 
         if "mlx_lm" not in self.names:
             self._missing = worker_not_installed()
@@ -79,14 +81,15 @@ class MlxModelLoader:
             self._missing = f"MLX has no safe place for compiled code: {error}"
             return
         try:
-            with _preserved_file_limit():
-                import mlx_lm  # noqa: F401
+            _raise_file_limit()
+            mlx_lm_package.install()
+            from ..generation import loader  # noqa: F401 (what most loads need)
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
             self._missing = f"mlx-lm cannot be imported ({error}); {worker_install_hint()}"
 
     def read_pressure(self) -> MemoryPressure:
         """Return the pressure on the system's memory; NORMAL on a device with memory of its own."""
-        from ..models.memory_budget import read_pressure
+        from ..models.device_memory import read_pressure
 
         return read_pressure()
 
@@ -96,6 +99,7 @@ class MlxModelLoader:
             raise RequestError("unsupported", self._missing)
         try:
             runner = self._open(request, report, release_current_model)
+            _release_unused_memory()  # of files that were read, and of the trial
             if self._owns_process:
                 self._run_file.record(str(request.path), runner.model.path)
             return runner
@@ -154,6 +158,7 @@ class MlxModelLoader:
             from ..embeddings.loader import open_embedding_model
 
             return open_embedding_model(context)
+        threading.Thread(target=_start_sandbox, name="sandbox", daemon=True).start()
         media_loader = self._media_loader(context) if kind == "vision" else None
         if self._text is None:
             from ..generation.loader import TextModelLoader
@@ -202,22 +207,29 @@ def _required_library(feature: str) -> str | None:
     return {"embed": "mlx_vlm", "transcribe": "mlx_audio", "speak": "mlx_audio"}.get(feature)
 
 
+def _start_sandbox() -> None:
+    """Start the process that renders chat templates while the model loads: its first answer takes a while."""
+    from ..prompts.chat_template import SANDBOXES
+    from ..sandbox import LimitExceeded
+
+    with contextlib.suppress(LimitExceeded, OSError):  # the first chat reports it
+        SANDBOXES[False].ask({"subject": "template", "source": ""})
+
+
+def _release_unused_memory() -> None:
+    from ..models.device_memory import release_unused_memory
+
+    release_unused_memory()
+
+
 def _release_memory() -> None:
     if "mlx.core" in sys.modules:
-        from ..models.memory_budget import release_cached_memory
+        from ..models.device_memory import release_cached_memory
 
         release_cached_memory()
 
 
-@contextlib.contextmanager
-def _preserved_file_limit() -> Iterator[None]:
-    """Prevent mlx-lm's import from lowering the limit of open files, which only root could raise again."""
-    change = resource.setrlimit
-    resource.setrlimit = lambda *_: None
-    try:
-        yield
-    finally:
-        resource.setrlimit = change
+def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,6 +1,5 @@
 """Find out whether a model can run in this installation. This module imports no model library."""
 
-import ast
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from lmwire_protocol import RequestError
 from lmwire_protocol.extras import not_installed
 
+from ..models.architectures import remapped_types
 from ..multimodal.detect import is_supported, unsupported_problem
 from .model_kind import Kind, detect_kind
 
@@ -64,7 +64,4 @@ def _architectures(name: str) -> frozenset[str]:
         return frozenset()
     library = Path(spec.origin).parent
     modules = {path.stem for path in (library / "models").iterdir()}
-    for node in ast.parse((library / "utils.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODEL_REMAPPING":
-            modules |= set(ast.literal_eval(node.value))
-    return frozenset(modules)
+    return frozenset(modules | set(remapped_types(name)))

@@ -7,7 +7,6 @@ from typing import Any, Final
 import mlx.core as mx
 from mlx import nn
 from mlx.utils import tree_flatten
-from mlx_lm.tuner.utils import load_adapters
 
 from lmwire_protocol import RequestError
 
@@ -52,6 +51,8 @@ def attach_adapter(network: nn.Module, folder: Path) -> None:
     Raises:
         RequestError: bad_model.
     """
+    from mlx_lm.tuner.utils import load_adapters  # it imports transformers
+
     before = _names(network)
     try:
         load_adapters(network, str(folder))

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from mlx import nn
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
 
 from ..engine.interface import ModelInfo
+from .tokenizer import Tokenizer
 from .weights import quantization, weights_bytes
 
 CONTEXT_FIELDS: Final = (
@@ -23,7 +23,7 @@ UNBOUNDED_CONTEXT: Final = 2**20
 
 
 def describe_model(
-    folder: Path, config: dict[str, Any], network: Any, tokenizer: TokenizerWrapper, adapter: Path | None = None
+    folder: Path, config: dict[str, Any], network: Any, tokenizer: Tokenizer, adapter: Path | None = None
 ) -> ModelInfo:
     """Return what the protocol reports of a model.
 

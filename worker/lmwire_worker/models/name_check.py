@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from huggingface_hub import constants
-
 from lmwire_protocol import RequestError
 
 from .aliases import ALIASES
+from .hub.cache import hub_cache
 from .resolve import BUILTIN, BUILTIN_PREFIX, HUB_ID
 
 _SUGGESTIONS: Final = 3
@@ -61,7 +60,7 @@ def _known_names() -> Iterator[str]:
     yield from (BUILTIN_PREFIX + folder.name for folder in sorted(BUILTIN.iterdir()))
     yield from ALIASES.values()
     yield from ALIASES
-    for repository in Path(constants.HF_HUB_CACHE).glob("models--*"):
+    for repository in Path(hub_cache()).glob("models--*"):
         yield repository.name.removeprefix("models--").replace("--", "/")
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 from lmwire_protocol import RequestError
 
 from ..engine.interface import LoadCancelled
+from .hub.cache import hub_cache, hub_home
 
 LIBRARIES: Final = ("lmwire_protocol", "lmwire_worker", "mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers")
 """Packages that lie outside the interpreter's own directories where someone works on them."""
@@ -174,10 +175,8 @@ def _installation() -> Iterable[str]:
 
 def _caches() -> Iterable[str]:
     """Yield where the hub's files go, and the code among them."""
-    from huggingface_hub import constants
-
-    yield from (constants.HF_HOME, constants.HF_HUB_CACHE)
-    yield os.environ.get("HF_MODULES_CACHE") or os.path.join(constants.HF_HOME, "modules")
+    yield from (hub_home(), hub_cache())
+    yield os.environ.get("HF_MODULES_CACHE") or os.path.join(hub_home(), "modules")
 
 
 def _directories(paths: Iterable[str]) -> set[str]:

@@ -1,48 +1,284 @@
-"""Tokenizers of model folders."""
+"""The tokenizer of a model: tokens, special tokens and chat templates, on the tokenizers library."""
 
-from pathlib import Path
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Literal
 
-from mlx_lm import utils
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from transformers import TokenizersBackend
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
 
-from lmwire_protocol import RequestError
+UNBOUNDED: Final = int(1e30)
+"""Value of `model_max_length` for a model whose files name no limit, as in transformers."""
+_THINKING_TAGS: Final = (
+    ("<think>", "</think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<|think:start|>", "<|think:end|>"),
+)
+_XTML: Final = frozenset({"<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>"})
+_SPACED: Final = (
+    (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"),
+    (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
+)  # fmt: skip
+"""Texts from which `clean_up_tokenization_spaces` removes a space, in order."""
 
-from .remote_code import untrusted_code_error
-from .tokenizer_check import check_tokenizer
-from .weights import summarize_exception
+ChatTemplates = str | dict[str, str] | None
+"""A model's only chat template in Jinja, or several by name."""
+DecoderKind = Literal["byte_level", "sentencepiece", "sentencepiece_stripped", "other"]
 
 
-def load_tokenizer(folder: Path, config: dict[str, Any], *, trust_remote_code: bool) -> TokenizerWrapper:
-    """Load a folder's tokenizer.
+class Tokenizer:
+    """A model's tokenizer. `encode` and `decode` are safe in any thread.
 
     Args:
-        folder: The model's folder.
-        config: Its config.json.
-        trust_remote_code: Whether the folder's own code may run.
-
-    Raises:
-        RequestError: bad_model, unsupported.
+        backend: The program of tokenizer.json. Its padding and truncation are turned off.
+        special_tokens: The texts of special tokens by their names, such as `bos_token`.
+        chat_template: The model's chat templates.
+        renderer: A function in Python that renders conversations instead of a template in Jinja.
+        renders_tokens: The renderer is the method of a tokenizer, and must be asked for text.
+        eos_token_ids: Tokens that end a turn, besides the one of `special_tokens`.
+        model_max_length: Length that the files claim for the model's context, in tokens.
+        cleans_up_spaces: Remove the spaces before punctuation from decoded text.
+        tool_parser_type: mlx-lm's name of the format of tool calls that the files name; None if they name none.
+        response_format: mlx-lm's description of the messages in an answer; empty for most models.
+        kind: The way from the bytes of tokens to text; None to find it in the backend.
     """
-    check_tokenizer(folder, trust_remote_code=trust_remote_code)
-    try:
-        eos_token_ids = utils.load_config(folder).get("eos_token_id")
-        tokenizer = utils.load_tokenizer(folder, {"trust_remote_code": trust_remote_code}, eos_token_ids=eos_token_ids)
-    except BaseException as error:  # transformers raises whatever its tokenizers raise
-        if "trust_remote_code" in str(error):
-            raise untrusted_code_error(f"the tokenizer of {folder} brings its own code") from None
-        raise RequestError(
-            "bad_model", f"the tokenizer of {folder} does not load: {summarize_exception(error)}"
-        ) from None
-    inner: Any = tokenizer._tokenizer
-    if not isinstance(inner, TokenizersBackend) and not trust_remote_code:
-        problem = f"the tokenizer of {folder} is of class {type(inner).__name__}, which no process can limit"
-        raise RequestError("unsupported", f"{problem}; give it a tokenizer.json, or set `trust_remote_code`")
-    return tokenizer
+
+    def __init__(
+        self,
+        backend: Backend | None,
+        *,
+        special_tokens: Mapping[str, str] | None = None,
+        chat_template: ChatTemplates = None,
+        renderer: Callable[..., Any] | None = None,
+        renders_tokens: bool = False,
+        eos_token_ids: Iterable[int] = (),
+        model_max_length: int = UNBOUNDED,
+        cleans_up_spaces: bool = False,
+        tool_parser_type: str | None = None,
+        response_format: Mapping[str, Any] | None = None,
+        kind: DecoderKind | None = None,
+    ) -> None:
+        self.backend_tokenizer = backend
+        """The program of tokenizer.json; None for a tokenizer with code of its own, which the host trusts."""
+        if backend is not None:
+            backend.no_padding()
+            backend.no_truncation()
+        self.special_tokens_map = dict(special_tokens or {})
+        """The texts of special tokens by their names, such as `bos_token`."""
+        self.chat_template = chat_template
+        """The model's chat templates in Jinja; None without any."""
+        self.renderer = renderer
+        """A function in Python that renders conversations, and wins over `chat_template`; None for most models."""
+        self.renders_tokens = renders_tokens
+        """The renderer returns tokens unless it is called with `tokenize=False`."""
+        self.model_max_length = model_max_length
+        self._cleans_up_spaces = cleans_up_spaces
+        self._own_parser_type = tool_parser_type
+        self.response_format = dict(response_format or {})
+        self._kind: DecoderKind | None = kind
+        self.eos_token_ids = set(eos_token_ids)
+        """Tokens that end a turn."""
+        if (end := self.eos_token_id) is not None:
+            self.eos_token_ids.add(end)
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Return a text's tokens.
+
+        Args:
+            text: The text.
+            add_special_tokens: Add the tokens that the tokenizer puts around a text.
+        """
+        (encoded,) = self._backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return encoded.ids
+
+    def decode(
+        self,
+        tokens: Sequence[int],
+        *,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+    ) -> str:
+        """Return the text of tokens.
+
+        Args:
+            tokens: The tokens.
+            skip_special_tokens: Leave out special tokens.
+            clean_up_tokenization_spaces: Remove the spaces before punctuation; None for the files' own setting.
+        """
+        text = self._backend.decode(tokens, skip_special_tokens=skip_special_tokens)
+        if self._cleans_up_spaces if clean_up_tokenization_spaces is None else clean_up_tokenization_spaces:
+            for spaced, clean in _SPACED:
+                text = text.replace(spaced, clean)
+        return text
+
+    def __len__(self) -> int:
+        """Return the size of the vocabulary with added tokens."""
+        return self._backend.get_vocab_size(with_added_tokens=True)
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the tokens' ids by their texts, with added tokens. It takes 0.1 s for 150k tokens."""
+        return self._backend.get_vocab(with_added_tokens=True)
+
+    @property
+    def added_tokens_decoder(self) -> dict[int, AddedToken]:
+        """Tokens outside the vocabulary proper, by their ids."""
+        return self._backend.get_added_tokens_decoder()
+
+    def convert_tokens_to_ids(self, token: str) -> int | None:
+        """Return a token's id; that of the token for unknown texts if there is no such token, or None."""
+        found = self._token_id(token)
+        unknown = self.special_tokens_map.get("unk_token")
+        return self._token_id(unknown) if found is None and unknown is not None else found
+
+    def convert_ids_to_tokens(self, token: int) -> str | None:
+        """Return a token as the vocabulary writes it; None for an id without a token."""
+        return self._backend.id_to_token(token)
+
+    @property
+    def bos_token(self) -> str | None:
+        """The token that begins a text."""
+        return self.special_tokens_map.get("bos_token")
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id of `bos_token`."""
+        return None if (token := self.bos_token) is None else self.convert_tokens_to_ids(token)
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The id of the special token that ends a turn."""
+        token = self.special_tokens_map.get("eos_token")
+        return None if token is None else self.convert_tokens_to_ids(token)
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Return whether the model has a template of its own."""
+        return self.chat_template is not None or self.renderer is not None
+
+    def get_chat_template(self, *, tools: bool) -> str:
+        """Return the template in Jinja.
+
+        Args:
+            tools: The request has tools. Some models have a separate template for these.
+
+        Raises:
+            ValueError: There are several, and none is for this request.
+        """
+        templates = self.chat_template or ""
+        if isinstance(templates, str):
+            return templates
+        for name in ("tool_use", "default") if tools else ("default",):
+            if name in templates:
+                return templates[name]
+        raise ValueError(f"none is the default; there are: {', '.join(sorted(templates))}")
+
+    @property
+    def think_start(self) -> str | None:
+        """The text before reasoning; None for a model without. mlx-lm finds it in the vocabulary alike."""
+        return self._thinking[0]
+
+    @property
+    def think_end(self) -> str | None:
+        """The text after reasoning; None for a model without."""
+        return self._thinking[1]
+
+    @property
+    def structural_markers(self) -> tuple[str, ...]:
+        """Further texts that separate the parts of an answer, for models that write XTML."""
+        if not self._has(*_XTML):
+            return ()
+        return ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>")
+
+    @property
+    def response_transitions(self) -> dict[str, list[tuple[str, str]]]:
+        """The markers between the messages of an answer, as mlx-lm describes them; empty for most models."""
+        return self.response_format.get("transitions", {})
+
+    @property
+    def response_initial_state(self) -> str | None:
+        """The first state of an answer in `response_transitions`."""
+        return self.response_format.get("initial_state")
+
+    @property
+    def tool_parser_type(self) -> str | None:
+        """mlx-lm's name of the format of tool calls: what the files name, or what mlx-lm infers; None if unknown."""
+        if self._own_parser_type is not None:
+            return self._own_parser_type
+        if isinstance(self.chat_template, str):
+            for name, signs in _PARSER_SIGNS:
+                if all(sign in self.chat_template for sign in signs):
+                    return name
+        if self._has(*_XTML):
+            return "kimi_k3"
+        return "pythonic" if self._has("<|tool_call_start|>", "<|tool_call_end|>") else None
+
+    @cached_property
+    def kind(self) -> DecoderKind:
+        """The way from the bytes of tokens to text."""
+        return self._kind or decoder_kind(self._backend.decoder)
+
+    @cached_property
+    def _thinking(self) -> tuple[str | None, str | None]:
+        for tags in _THINKING_TAGS:
+            if self._has(*tags):
+                return tags
+        if self._has("<|channel>", "<channel|>"):
+            return "<|channel>thought", "<channel|>"
+        return ("<|open|>think<|sep|>", "<|close|>think<|sep|>") if self._has(*_XTML) else (None, None)
+
+    def _has(self, *tokens: str) -> bool:
+        """Return whether the vocabulary has all of some tokens."""
+        return all(self._token_id(token) is not None for token in tokens)
+
+    def _token_id(self, token: str) -> int | None:
+        return self._backend.token_to_id(token)
+
+    @property
+    def _backend(self) -> Backend:
+        assert self.backend_tokenizer is not None, "a subclass without a backend defines what reads it"
+        return self.backend_tokenizer
 
 
-def copy_chat_template(tokenizer: TokenizerWrapper, processor: Any) -> None:
+_PARSER_SIGNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("minimax_m2", ("<minimax:tool_call>",)),
+    ("gemma4", ("<|tool_call>", "<tool_call|>")),
+    ("function_gemma", ("<start_function_call>",)),
+    ("longcat", ("<longcat_tool_call>",)),
+    ("glm47", ("<arg_key>",)),
+    ("pythonic", ("<|tool_list_start|>",)),
+    ("pythonic", ("<|tool_call_start|>",)),
+    ("qwen3_coder", ("<tool_call>\\n<function=",)),
+    ("qwen3_coder", ("<tool_call>\n<function=",)),
+    ("kimi_k2", ("<|tool_calls_section_begin|>",)),
+    ("minicpm5", ('<function name="', '<param name="')),
+    ("mistral", ("[TOOL_CALLS]",)),
+    ("muse_spark", ("<atem:function_calls>",)),
+    ("json_tools", ("<tool_call>", "tool_call.name")),
+)
+"""Texts in a chat template that identify mlx-lm's format of tool calls, in mlx-lm's order."""
+
+
+def decoder_kind(decoder: Any) -> DecoderKind:
+    """Return how a decoder of the tokenizers library makes text, by the rules of mlx-lm."""
+    program = None if decoder is None else json.loads(decoder.__getstate__())
+    if program is None or program.get("type") == "ByteLevel":
+        return "other" if program is None else "byte_level"
+    if program == {"type": "Sequence", "decoders": [*_PIECES, _STRIPPED]}:
+        return "sentencepiece_stripped"
+    return "sentencepiece" if program == {"type": "Sequence", "decoders": [*_PIECES]} else "other"
+
+
+_PIECES: Final = (
+    {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+    {"type": "ByteFallback"},
+    {"type": "Fuse"},
+)
+_STRIPPED: Final = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+"""SentencePiece's decoder, as converted, without and with the step that drops a text's first space."""
+
+
+def copy_chat_template(tokenizer: Tokenizer, processor: Any) -> None:
     """Give a tokenizer the processor's chat template if it has none: some models have it there alone.
 
     Args:
@@ -51,5 +287,4 @@ def copy_chat_template(tokenizer: TokenizerWrapper, processor: Any) -> None:
     """
     template = getattr(processor, "chat_template", None)
     if template and not tokenizer.has_chat_template:
-        tokenizer._tokenizer.chat_template = template
-        tokenizer.has_chat_template = True
+        tokenizer.chat_template = template

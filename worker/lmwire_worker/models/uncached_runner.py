@@ -8,7 +8,7 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
 from ..engine.interface import Failed, MemoryUsage, RunnerEvent
-from .memory_budget import is_out_of_memory, measure_freed, memory_usage, release_unused_memory
+from .device_memory import is_out_of_memory, measure_freed, memory_usage, release_unused_memory
 
 
 class KeyedState(Protocol):

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_vlm import utils
 
 from lmwire_protocol import Load, RequestError
@@ -11,7 +10,7 @@ from lmwire_protocol import Load, RequestError
 from ..engine.interface import Report
 from ..media import MediaKind, MediaPolicy
 from ..models.shared_weights import SharedWeights
-from ..models.tokenizer import copy_chat_template
+from ..models.tokenizer import Tokenizer, copy_chat_template
 from ..models.weights import summarize_exception
 from . import vision_model
 from .detect import SUPPORTED_TYPES
@@ -63,7 +62,7 @@ class MultimodalLoader:
         """
         return vision_model.open_base(folder, trust_remote_code=trust_remote_code)
 
-    def open_processor(self, network: MultimodalNetwork, tokenizer: TokenizerWrapper) -> None:
+    def open_processor(self, network: MultimodalNetwork, tokenizer: Tokenizer) -> None:
         """Open the processor, which prepares images and sounds. The weights may still be missing.
 
         Args:

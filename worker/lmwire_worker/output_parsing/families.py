@@ -3,8 +3,7 @@
 from collections.abc import Sequence, Set
 from typing import Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
+from ..models.tokenizer import Tokenizer
 from ..tool_parsers import ToolFormat
 from .states import BARE_CALL, CALL, CONTENT, INTERRUPTED, REASONING, REASONING_CALL, State
 
@@ -29,7 +28,7 @@ Transitions = dict[str, dict[str, str]]
 """For each state, its markers and the states that they lead to."""
 
 
-def find_reasoning_markers(tokenizer: TokenizerWrapper, vocabulary: Set[str]) -> ReasoningMarkers | None:
+def find_reasoning_markers(tokenizer: Tokenizer, vocabulary: Set[str]) -> ReasoningMarkers | None:
     """Return the markers around a model's reasoning, or None for a model without reasoning.
 
     Args:
@@ -46,7 +45,7 @@ def find_reasoning_markers(tokenizer: TokenizerWrapper, vocabulary: Set[str]) ->
 
 
 def find_states(
-    tokenizer: TokenizerWrapper,
+    tokenizer: Tokenizer,
     vocabulary: Set[str],
     reasoning_markers: ReasoningMarkers | None,
     tools: ToolFormat | None,
@@ -74,7 +73,7 @@ def find_states(
     return {name: _state(name, targets) for name, targets in edges.items()}
 
 
-def _message_transitions(tokenizer: TokenizerWrapper) -> Transitions:
+def _message_transitions(tokenizer: Tokenizer) -> Transitions:
     return {
         _STATE_NAMES.get(name, name): {marker: _STATE_NAMES.get(target, target) for marker, target in edges}
         for name, edges in tokenizer.response_transitions.items()

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import RequestError
 
+from ..models.tokenizer import Tokenizer
 from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolFormat, find_format
 from . import harmony
@@ -31,7 +30,7 @@ class Syntax:
     @classmethod
     def of(
         cls,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model_type: str,
         tools: ToolFormat | None,
         reasoning_markers: ReasoningMarkers | None = None,
@@ -84,9 +83,7 @@ class Syntax:
         return CONTENT if self.states[name].kind == "header" else name
 
 
-def find_syntax(
-    tokenizer: TokenizerWrapper, model_type: str, reasoning_markers: ReasoningMarkers | None = None
-) -> Syntax:
+def find_syntax(tokenizer: Tokenizer, model_type: str, reasoning_markers: ReasoningMarkers | None = None) -> Syntax:
     """Return a model's syntax with the format of its tool calls; see `Syntax.of`.
 
     Args:

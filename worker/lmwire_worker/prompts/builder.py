@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .conversation import ConversationRenderer
 from .infill import InfillPrompts
@@ -79,7 +78,7 @@ def build_prompt(
     return Prompt(tokens, text, opening, media.find_layout(tokens, media_inputs) if media else None)
 
 
-def _has_bos_token(text: str, tokenizer: TokenizerWrapper) -> bool:
+def _has_bos_token(text: str, tokenizer: Tokenizer) -> bool:
     """Return whether a text starts with the beginning-of-text token, so that the tokenizer must not add another."""
     return tokenizer.bos_token is not None and text.startswith(tokenizer.bos_token)
 

@@ -3,15 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from transformers import PreTrainedTokenizerBase
+from typing import Any, Final, TypeVar
 
 from lmwire_protocol import RequestError
 
+from ..models.tokenizer import Tokenizer
 from ..sandbox import LimitExceeded, Sandbox
-from ..sandbox.jinja import find_opening
 
 RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Template variables that `template_args` cannot set: the request's own fields set them."""
@@ -93,6 +90,8 @@ class ChatTemplate:
         """
         if self.opened_renderer is not None:
             return self._run(self.opened_renderer, {"messages": messages, "tools": tools, **variables})
+        from ..sandbox.jinja import find_opening  # few models need it in this process
+
         opened = self.render(messages, tools, **variables)
         return opened, find_opening(opened, self.try_render(messages, tools, add_generation_prompt=False, **variables))
 
@@ -153,7 +152,7 @@ class ChatTemplate:
         return RequestError("invalid_request", f"{field}: {whose} chat template {words}", field=field)
 
 
-def select_template(tokenizer: TokenizerWrapper, request_template: str | None, *, tools: bool) -> ChatTemplate:
+def select_template(tokenizer: Tokenizer, request_template: str | None, *, tools: bool) -> ChatTemplate:
     """Return the template for a request.
 
     Args:
@@ -171,11 +170,10 @@ def select_template(tokenizer: TokenizerWrapper, request_template: str | None, *
         return _load_jinja(request_template, tokens, True)
     if not tokenizer.has_chat_template:
         return _load_jinja(ROLE_CONTENT_LINES, tokens, False)
-    renderer = _find_renderer(tokenizer)
-    if renderer is not None:
-        return _wrap_renderer(renderer, is_tokenizer_method=tokenizer._chat_template is None)
+    if tokenizer.renderer is not None:
+        return _wrap_renderer(tokenizer.renderer, tokenizer.renders_tokens)
     try:
-        source = cast(PreTrainedTokenizerBase, tokenizer).get_chat_template(tools=[{}] if tools else None)
+        source = tokenizer.get_chat_template(tools=tools)
     except ValueError as error:
         raise RequestError("unsupported", f"this model's chat templates: {error}") from None
     return _load_jinja(source, tokens, False)
@@ -213,21 +211,9 @@ def _load_jinja(source: str, tokens: tuple[tuple[str, str], ...], from_request: 
     return ChatTemplate(write, source, frozenset(found["variables"]), from_request, write_opened)
 
 
-def _find_renderer(tokenizer: TokenizerWrapper) -> Callable[..., str] | None:
-    """Return the Python function that renders conversations, for models whose template is not Jinja, or None.
-
-    mlx-lm has some of these, and some tokenizer classes have their own.
-    """
-    if tokenizer._chat_template is not None:
-        return tokenizer._chat_template
-    inner = tokenizer._tokenizer
-    own = type(inner).apply_chat_template is not PreTrainedTokenizerBase.apply_chat_template
-    return inner.apply_chat_template if own else None
-
-
 @lru_cache(maxsize=1)
-def _wrap_renderer(renderer: Callable[..., Any], is_tokenizer_method: bool) -> ChatTemplate:
+def _wrap_renderer(renderer: Callable[..., Any], renders_tokens: bool) -> ChatTemplate:
     def write(*, messages: Messages, **values: Any) -> str:
-        return renderer(messages, **values, **({"tokenize": False} if is_tokenizer_method else {}))
+        return renderer(messages, **values, **({"tokenize": False} if renders_tokens else {}))
 
     return ChatTemplate(write)

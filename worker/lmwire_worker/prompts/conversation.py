@@ -5,10 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, RequestError, Tokenize, Tool
 
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from ..tool_parsers import ToolFormat
 from .chat_template import Tools, select_template
@@ -38,7 +37,7 @@ class ConversationRenderer:
     """
 
     def __init__(
-        self, request: Chat | Tokenize, tokenizer: TokenizerWrapper, syntax: Syntax, media: MediaExpander | None
+        self, request: Chat | Tokenize, tokenizer: Tokenizer, syntax: Syntax, media: MediaExpander | None
     ) -> None:
         callable_tools = isinstance(request, Tokenize) or request.tool_choice != "none"
         self._request = request

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import ContextFile, Generate, RequestError
 
+from ..models.tokenizer import Tokenizer
 from .plain_text import PlainTextEncoder
 from .tokenization import Encoder
 
@@ -68,7 +67,7 @@ class InfillFormat:
     """The texts of all these tokens."""
 
 
-def find_infill_format(tokenizer: TokenizerWrapper, vocab_size: int) -> InfillFormat | None:
+def find_infill_format(tokenizer: Tokenizer, vocab_size: int) -> InfillFormat | None:
     """Return the format of a model's gaps; None if its vocabulary has no tokens for them.
 
     Args:
@@ -92,7 +91,7 @@ def find_infill_format(tokenizer: TokenizerWrapper, vocab_size: int) -> InfillFo
 class _KnownTokens:
     """The ids of a model's tokens by their texts."""
 
-    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         self._tokenizer: Any = tokenizer
         self._vocab_size = vocab_size
 

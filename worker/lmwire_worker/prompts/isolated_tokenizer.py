@@ -6,13 +6,11 @@ Texts of usual length are tokenized in the worker, if the tokenizer's steps are 
 import base64
 import json
 from array import array
-from copy import copy
 from typing import Any, Final
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
 
+from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_program import (
     LINEAR_TOKEN_CHARACTERS,
     LINEAR_WORD_CHARACTERS,
@@ -46,8 +44,8 @@ class IsolatedTokenizer:
         tokenizer: The model's tokenizer, of the tokenizers library.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper) -> None:
-        self._backend: Any = tokenizer._tokenizer.backend_tokenizer
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._backend: Any = tokenizer.backend_tokenizer
         added = [token for token in tokenizer.added_tokens_decoder.values()]
         self._stripping = [str(token) for token in added if token.lstrip or token.rstrip or token.single_word]
         self._is_linear = len(self._stripping) <= MAX_STRIPPING_TOKENS and _is_linear(self._backend)
@@ -106,10 +104,7 @@ class IsolatedTokenizer:
         return answer
 
     def _describe(self) -> dict[str, Any]:
-        backend = copy(self._backend)
-        backend.no_padding()
-        backend.no_truncation()
-        return {"subject": "tokenizer", "tokenizer": backend.to_str()}
+        return {"subject": "tokenizer", "tokenizer": self._backend.to_str()}
 
 
 def _failure(field: str, problem: str) -> RequestError:

@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any, Final
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
+from typing import Final
 
 from lmwire_protocol import RequestError
 
 from ..models.model_files import read_file
+from ..models.tokenizer import Tokenizer
 from .chat_template import select_template
 
 DEFAULT: Final = "default"
@@ -22,7 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _FIELD: Final = "chat_template_name"
 
 
-def choose_template(tokenizer: TokenizerWrapper, name: str | None, directory: Path | None) -> str | None:
+def choose_template(tokenizer: Tokenizer, name: str | None, directory: Path | None) -> str | None:
     """Give a tokenizer the template of this name, and return that of the template in use; None for the model's default.
 
     A file of the operator's folder wins over a template of the model.
@@ -53,9 +52,9 @@ def choose_template(tokenizer: TokenizerWrapper, name: str | None, directory: Pa
     return name
 
 
-def _own_templates(tokenizer: TokenizerWrapper) -> dict[str, str]:
+def _own_templates(tokenizer: Tokenizer) -> dict[str, str]:
     """Return the model's Jinja templates by name."""
-    own: Any = getattr(tokenizer._tokenizer, "chat_template", None)
+    own = tokenizer.chat_template
     return {DEFAULT: own} if isinstance(own, str) else dict(own or {})
 
 
@@ -78,10 +77,9 @@ def _read_from(directory: Path | None, name: str) -> str | None:
         raise _invalid(f"{name!r} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _replace_template(tokenizer: TokenizerWrapper, source: str) -> None:
-    tokenizer._tokenizer.chat_template = source
-    tokenizer._chat_template = None  # mlx-lm's program in Python, which would win
-    tokenizer.has_chat_template = True
+def _replace_template(tokenizer: Tokenizer, source: str) -> None:
+    tokenizer.chat_template = source
+    tokenizer.renderer = None  # it would win
 
 
 def _invalid(problem: str) -> RequestError:

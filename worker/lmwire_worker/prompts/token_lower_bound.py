@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+from ..models.tokenizer import Tokenizer
+from ..text_stream.detokenizer import BYTE_LEVEL
 
 LOSSLESS_STEPS: Final = ("Split", "Digits", "Punctuation", "ByteLevel", "Metaspace")
 """Pre-tokenizer steps that drop no text, unless their behavior is `Removed`."""
@@ -24,9 +25,9 @@ class TokenLowerBound:
         tokenizer: The model's tokenizer. If it may drop or rewrite text, the bound is 0.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._bytes: Callable[[str], bytes | None] = _unknown
-        backend = getattr(tokenizer._tokenizer, "backend_tokenizer", None)
+        backend = tokenizer.backend_tokenizer
         if backend is None or any(token.lstrip or token.rstrip for token in tokenizer.added_tokens_decoder.values()):
             return
         vocabulary = backend.get_vocab(with_added_tokens=True)
@@ -58,7 +59,7 @@ Found = tuple[Callable[[str], bytes | None], list[bytes]]
 
 
 def _byte_level(normal: list[dict[str, Any]], vocabulary: dict[str, int]) -> Found | None:
-    letters = {letter: byte for byte, letter in bytes_to_unicode().items()}
+    letters = BYTE_LEVEL
     if not letters.keys() <= vocabulary.keys() or normal not in ([], [{"type": "NFC"}]):
         return None
     tokens = [

@@ -2,15 +2,14 @@
 
 import math
 from functools import cached_property, partial
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 import mlx.core as mx
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from transformers import TokenizersBackend
 
 from lmwire_protocol import RequestError
 
-from ..models.memory_budget import format_bytes
+from ..models.device_memory import format_bytes
+from ..models.tokenizer import Tokenizer
 from ..process.cancellation import current_cancellation
 from .isolated_tokenizer import MEMORY_PER_TEXT_BYTE, IsolatedTokenizer
 from .token_lower_bound import TokenLowerBound
@@ -29,14 +28,12 @@ class Encoder:
         budget: Memory budget of the model and its requests, in bytes.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, context_len: float = math.inf, budget: float = math.inf) -> None:
+    def __init__(self, tokenizer: Tokenizer, context_len: float = math.inf, budget: float = math.inf) -> None:
         self.tokenizer = tokenizer
         self.context_len = context_len
         """Maximum number of tokens of a prompt."""
         self._budget = budget
-        inner = tokenizer._tokenizer
-        is_own = getattr(type(inner), "_encode_plus", None) is not TokenizersBackend._encode_plus
-        self._isolated = None if is_own else IsolatedTokenizer(tokenizer)
+        self._isolated = None if tokenizer.backend_tokenizer is None else IsolatedTokenizer(tokenizer)
         """None for a tokenizer with code of its own, which the host trusts."""
 
     @property
@@ -99,8 +96,7 @@ class Encoder:
         """
         if self._isolated is not None:
             return self._isolated.decode(tokens, field)
-        options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-        return cast(str, self.tokenizer.decode(tokens, **options))
+        return self.tokenizer.decode(tokens, clean_up_tokenization_spaces=False)
 
     @cached_property
     def surrounding_tokens(self) -> tuple[list[int], list[int]]:
@@ -115,11 +111,7 @@ class Encoder:
             self._check_memory(len(text.encode()))
         if self._isolated is not None and not self._isolated.is_quick(text):
             return self._isolated.encode(text, field, add_special_tokens=add_special_tokens)
-        if self._isolated is None or len(text) < LARGE_CHARACTERS:
-            return list(self.tokenizer.encode(text, add_special_tokens=add_special_tokens))
-        backend = self.tokenizer._tokenizer.backend_tokenizer
-        (encoded,) = backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
-        return encoded.ids
+        return self.tokenizer.encode(text, add_special_tokens=add_special_tokens)
 
     def _check_memory(self, size: int) -> None:
         need, free = MEMORY_PER_TEXT_BYTE * size, self._budget - mx.get_active_memory()

@@ -4,9 +4,10 @@ It runs on the process's main thread, which alone calls the runner, and it knows
 takes one step, so a cancel takes effect within a step.
 """
 
-import time
 import traceback
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from lmwire_protocol import (
     Cache,
@@ -35,7 +36,6 @@ from lmwire_protocol.events import (
     UnloadDone,
 )
 
-from ..engine.capabilities import check_capability
 from ..engine.interface import (
     EmbeddingOutput,
     Failed,
@@ -56,7 +56,6 @@ from ..process.stderr_log import Log
 from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
-from .fair_queue import FairQueue
 from .pressure_relief import PressureRelief
 
 _PROGRESS_SECONDS = 0.1
@@ -67,6 +66,13 @@ _PREPARING_S = 0.005
 
 _PATH_ERRORS = ("model_not_found", "bad_model")
 """Codes of errors about a load's `path`, unless the error names another field."""
+
+_KINDS: Final = {
+    "embed": "an embedding model",
+    "transcribe": "a model that transcribes",
+    "speak": "a model that speaks",
+}
+"""For each command, the models that serve it; language models serve the others."""
 
 
 class Scheduler:
@@ -326,7 +332,7 @@ class Scheduler:
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()
-        check_capability(command.name, runner.model.path, runner.model.capabilities)
+        _check_capability(command.name, runner.model.path, runner.model.capabilities)
         return runner
 
     def _require_runner(self) -> ModelRunner:
@@ -337,7 +343,7 @@ class Scheduler:
     # The events of a step.
 
     def _deliver(self, events: Sequence[RunnerEvent]) -> None:
-        now = time.monotonic()
+        now = self._registry.clock()
         generated: list[tuple[Request, TokenDelta | ToolCallDelta]] = []
         ended: set[Request] = set()
         for event in events:
@@ -386,8 +392,63 @@ class Scheduler:
         self._blocked_on_memory = None
 
     def _progress(self, request: Request, stage: Stage, current: int, total: int | None, unit: Unit) -> None:
-        now = time.monotonic()
+        now = self._registry.clock()
         if now - request.progress_at >= _PROGRESS_SECONDS:
             request.progress_at = now
             event = Progress(id=request.id, stage=stage, current=current, total=total, unit=unit)
             self._registry.send_progress(request, request.writer.progress(event))
+
+
+def _check_capability(command: str, path: str, capabilities: Collection[str]) -> None:
+    """Check that a loaded model can serve a command.
+
+    Args:
+        command: The command's name.
+        path: The model's folder.
+        capabilities: The model's capabilities.
+
+    Raises:
+        RequestError: unsupported.
+    """
+    if command not in capabilities:
+        kind = _KINDS.get(command, "a language model")
+        problem = f"{path} cannot serve {command}; it can serve {', '.join(capabilities)}. Load {kind} for it"
+        raise RequestError("unsupported", problem)
+
+
+class FairQueue(deque[Request]):
+    """Requests to start: those that need few rows before those that need many.
+
+    The order is by virtual finish time. If the waiting requests got rows one by one in turn, a request would have its
+    last row in as many rounds as it has choices. So later requests overtake it only until then.
+    https://en.wikipedia.org/wiki/Weighted_fair_queueing
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._round = 0.0
+        """Virtual time: rows that each waiting request would have by now."""
+
+    def enqueue(self, requests: Iterable[Request]) -> None:
+        """Insert requests by their virtual finish time."""
+        for request in requests:
+            request.finish_round = self._round + request.rows
+            place = len(self)
+            while place and _is_due_later(self[place - 1], request):
+                place -= 1
+            self.insert(place, request)
+
+    def advance(self, rows: int) -> None:
+        """Advance the virtual time, because a request that has left the queue gets its rows."""
+        self._round += rows / (1 + len(self))
+
+
+def _is_due_later(earlier: Request, later: Request) -> bool:
+    """Return whether a later request starts first: both need rows, and it would finish in an earlier round.
+
+    Args:
+        earlier: The request that waits already.
+        later: The new request.
+    """
+    both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
+    return both_run and not earlier.writer.is_serial and later.finish_round < earlier.finish_round

@@ -5,7 +5,6 @@ The older bridge is https://github.com/dAppCore/go-mlx/blob/main/mlxlm/bridge.py
 """
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -143,7 +142,7 @@ class BridgeSession:
 
     def _submit(self, subject: str, command: Command, line_bytes: int, refusal: RequestError | None = None) -> None:
         self._count += 1
-        request = Request(str(self._count), command, BridgeEventWriter(subject), line_bytes, time.monotonic())
+        request = Request(str(self._count), command, BridgeEventWriter(subject), line_bytes, self._registry.clock)
         request.deferred_error = refusal
         try:
             self._registry.accept(request)

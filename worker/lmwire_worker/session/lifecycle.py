@@ -9,7 +9,6 @@ import math
 import os
 import select
 import signal
-import time
 
 from ..process.exits import exit_now
 from .request_registry import RequestRegistry
@@ -38,7 +37,7 @@ class LifecycleMonitor:
     """Watches the host, the signals and the clock.
 
     Args:
-        registry: The requests in flight.
+        registry: The requests in flight. Its clock is that of the monitor.
         stdout: Descriptor of the protocol's output. A closed reader is noticed even while nothing is written.
     """
 
@@ -81,7 +80,7 @@ class LifecycleMonitor:
 
     def start_quit_timeout(self) -> None:
         """End all requests in 2 s, unless they have ended by then. The host may read as slowly as it likes."""
-        self._end_all_at = min(self._end_all_at, time.monotonic() + _QUIT_SECONDS)
+        self._end_all_at = min(self._end_all_at, self._registry.clock() + _QUIT_SECONDS)
         self._wake_up()
 
     def deadlines_changed(self) -> None:
@@ -94,7 +93,7 @@ class LifecycleMonitor:
             self.exit_code = EXIT_HOST_GONE
             self._registry.drain()
             self._registry.cancel_where(lambda request: True)
-            self._exit_at = min(self._exit_at, time.monotonic() + _GONE_SECONDS)
+            self._exit_at = min(self._exit_at, self._registry.clock() + _GONE_SECONDS)
             self._wake_up()
 
     def run(self) -> None:
@@ -118,14 +117,14 @@ class LifecycleMonitor:
 
     def _terminate(self) -> None:
         """Cancel all requests, write their terminals, and end the process within 2 s in any case."""
-        now = time.monotonic()
+        now = self._registry.clock()
         self._exit_at = min(self._exit_at, now + _SIGNAL_EXIT_SECONDS)
         self._end_all_at = min(self._end_all_at, now + _SIGNAL_CANCEL_SECONDS)
         self._registry.drain()
         self._registry.cancel_where(lambda request: True)
 
     def _enforce(self) -> None:
-        now = time.monotonic()
+        now = self._registry.clock()
         if now >= self._end_all_at:
             self._end_all_at = math.inf
             self._registry.end_all(Request.cancellation)
@@ -136,7 +135,7 @@ class LifecycleMonitor:
         self._expires_at = self._registry.cancel_expired()
 
     def _milliseconds(self) -> float:
-        until = min(self._end_all_at, self._exit_at, self._expires_at) - time.monotonic()
+        until = min(self._end_all_at, self._exit_at, self._expires_at) - self._registry.clock()
         return min(max(0.0, until), _POLL_SECONDS if self._polled else _MAX_WAIT_SECONDS) * 1000 + 1
 
     def _wake_up(self) -> None:

@@ -10,14 +10,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
-from ..engine.activity import Activity
 from ..engine.interface import OutputEvent
 from .output_queue import OutputQueue
 from .request_state import CancelReason, Request
+
+_RESTING: Final = ("idle", "paused")
+"""States in which the engine computes nothing, so that no progress is due."""
 
 
 class RequestRegistry:
@@ -25,9 +28,12 @@ class RequestRegistry:
 
     Args:
         outbox: Takes the terminals.
+        clock: Returns the time in seconds, for deadlines, timings and `ping`.
     """
 
-    def __init__(self, outbox: OutputQueue) -> None:
+    def __init__(self, outbox: OutputQueue, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        """The clock of all requests."""
         self._output = outbox
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # for the engine, and for the thread that waits for the end
@@ -38,7 +44,7 @@ class RequestRegistry:
         self._line_bytes = 0
         self._counts = dict.fromkeys(("accepted", "done", "errors", "cancelled"), 0)
         self._has_first_line = False
-        self.activity = Activity()
+        self.activity = Activity(clock)
         """Set by the engine, reported by `ping`."""
         self.draining = False
         self.model_loaded = False
@@ -114,7 +120,7 @@ class RequestRegistry:
     def cancel_expired(self) -> float:
         """Cancel the requests whose deadline has passed, and return the next deadline; infinity if there is none."""
         with self._lock:
-            now = time.monotonic()
+            now = self.clock()
             self._cancel([request for request in self._live.values() if request.deadline <= now], "timeout")
             return min(
                 (request.deadline for request in self._live.values() if not request.cancel_reason), default=math.inf
@@ -230,7 +236,7 @@ class RequestRegistry:
             if self._live.get(request.id) is not request:
                 return False
             request.running = True
-            request.started_at = time.monotonic()
+            request.started_at = self.clock()
             return True
 
     def requeue(self, request: Request) -> None:
@@ -372,3 +378,39 @@ class RequestRegistry:
     def _active_and_queued(self) -> tuple[int, int]:
         active = sum(request.running for request in self._live.values())
         return active, len(self._live) - active
+
+
+class Activity:
+    """The engine's state and the time of its last progress, for `ping`.
+
+    The registry's lock guards every change between rest and work.
+
+    Args:
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.state: State = "idle"
+        self._clock = clock
+        self._progress_at = clock()
+
+    def become(self, state: State) -> None:
+        """Enter a state; this counts as progress."""
+        self._progress_at = self._clock()
+        self.state = state
+
+    def progressed(self) -> None:
+        """Note that the engine has made progress."""
+        self._progress_at = self._clock()
+
+    def rouse(self) -> None:
+        """Count an idle engine as running: it has a request, and may take a while to wake."""
+        if self.state == "idle":
+            self.become("running")
+
+    def step_age_ms(self) -> float | None:
+        """Return the milliseconds since the last progress; None while none is due."""
+        if self.state in _RESTING:
+            return None
+        then = self._progress_at  # read before the clock: the engine may progress in between
+        return round((self._clock() - then) * 1000, 3)

@@ -2,7 +2,7 @@
 
 import math
 import os
-import time
+from collections.abc import Callable
 from typing import ClassVar, Final, Literal, Protocol
 
 from msgspec.structs import replace
@@ -271,10 +271,11 @@ class Request:
         command: What the host sent.
         writer: The session's event writer.
         line_bytes: Size of the command's line.
-        accepted_at: When its line arrived, on the monotonic clock, in seconds.
+        clock: Returns the time in seconds. It is read now, since the line has just arrived.
     """
 
     __slots__ = (
+        "_clock",
         "accepted_at",
         "admitted",
         "cancel_reason",
@@ -297,12 +298,15 @@ class Request:
         "writer",
     )
 
-    def __init__(self, id: str, command: Command, writer: EventWriter, line_bytes: int, accepted_at: float) -> None:
+    def __init__(
+        self, id: str, command: Command, writer: EventWriter, line_bytes: int, clock: Callable[[], float]
+    ) -> None:
         self.id = id
         self.command = command
         self.writer = writer
         self.line_bytes = line_bytes
-        self.accepted_at = accepted_at
+        self._clock = clock
+        self.accepted_at = clock()
         self.state = _state(command)
         self.rows = self.state.unfinished_choices
         """Rows of the batch that it needs: one for each choice."""
@@ -316,7 +320,7 @@ class Request:
         self.finish_round = 0.0
         self.seed = _seed(command)
         timeout_ms = command.timeout_ms if isinstance(command, Generation | Transcribe | Speak) else None
-        self.deadline = math.inf if timeout_ms is None else accepted_at + timeout_ms / 1000
+        self.deadline = math.inf if timeout_ms is None else self.accepted_at + timeout_ms / 1000
         self.admitted = AdmittedRequest(prompt_tokens=0)
         self.preparation: Preparation | None = None
         self.started_at: float | None = None
@@ -346,7 +350,7 @@ class Request:
         Args:
             completion_tokens: Tokens generated for all choices.
         """
-        now = time.monotonic()
+        now = self._clock()
         started, first = self.started_at, self.first_token_at
         timings = Timings(
             queued_ms=_ms((started or now) - self.accepted_at),

@@ -3,7 +3,6 @@
 import base64
 import math
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -190,7 +189,7 @@ class Session:
         self._features = features
         self._log = log
         self._on_refused = on_refused
-        self._started_at = time.monotonic()
+        self._started_at = registry.clock()
 
     def refuse(self, line: Line, error: RequestError) -> None:
         """Answer a line that does not hold an object.
@@ -230,12 +229,12 @@ class Session:
                 self._registry.cancel(id, command.target)
             case Quit():
                 self._registry.quit(
-                    Request(id, command, EVENT_WRITER, line_bytes, time.monotonic()), drain=command.drain
+                    Request(id, command, EVENT_WRITER, line_bytes, self._registry.clock), drain=command.drain
                 )
                 if not command.drain:
                     self._monitor.start_quit_timeout()
             case _:
-                request = Request(id, command, EVENT_WRITER, line_bytes, time.monotonic())
+                request = Request(id, command, EVENT_WRITER, line_bytes, self._registry.clock)
                 request.silent = _SAMPLING_FIELDS.difference(fields)
                 self._registry.accept(request)
                 if request.deadline < math.inf:
@@ -281,7 +280,7 @@ class Session:
     def _stats(self, id: str) -> StatsDone:
         return StatsDone(
             id=id,
-            uptime_ms=round((time.monotonic() - self._started_at) * 1000, 3),
+            uptime_ms=round((self._registry.clock() - self._started_at) * 1000, 3),
             requests=self._registry.counts(),
             tokens=msgspec.structs.replace(self._scheduler.tokens),
             memory=self._scheduler.memory(),

@@ -10,7 +10,7 @@ from lmwire_protocol import Load, RequestError, Speak
 
 from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext
-from ..models import memory_budget
+from ..models import device_memory
 from ..models.weights import quantization, read_weights, summarize_exception
 from .detect import check_examined
 from .qwen3_tts import MAX_POSITIONS, Qwen3TTS, check_qwen3_tts
@@ -32,13 +32,13 @@ def open_synthesis_model(context: LoadContext) -> SynthesisRunner:
     _check(request)
     check_examined(folder, config)
     model = _describe(folder, config)
-    limit = context.memory_limit or memory_budget.default_budget()
+    limit = context.memory_limit or device_memory.default_budget()
     if not request.force:  # before the model is opened, since that reads some of its weights
-        memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
+        device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     synthesizer = _open(folder, config)
     context.release_current_model()
     read_weights(synthesizer.module, folder, report)
-    memory_budget.limit_mlx_memory(limit)
+    device_memory.limit_mlx_memory(limit)
     _try(synthesizer, folder, report)
     return SynthesisRunner(synthesizer, model)
 

@@ -6,9 +6,9 @@ return the same text for an answer, and keep the first space of a continuation.
 
 import codecs
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from mlx_lm.tokenizer_utils import BPEStreamingDetokenizer, SPMStreamingDetokenizer, TokenizerWrapper
+from ..models.tokenizer import Tokenizer
 
 CONTEXT_TOKENS: Final = 8
 """Number of earlier tokens to decode again, for tokenizers whose tokens' text depends on earlier tokens."""
@@ -26,44 +26,41 @@ class Detokenizer(Protocol):
         ...
 
 
-def make_detokenizers(tokenizer: TokenizerWrapper) -> Callable[[Sequence[int] | None], Detokenizer]:
+def make_detokenizers(tokenizer: Tokenizer) -> Callable[[Sequence[int] | None], Detokenizer]:
     """Return a function that makes a detokenizer for a row.
 
     The function takes the prompt's tokens if the text continues the prompt. It takes None for a new answer, whose first
     space comes from the tokenizer and is dropped.
     """
-    stock: Any = tokenizer.detokenizer
-    to_bytes = token_bytes(tokenizer)
-    if isinstance(stock, BPEStreamingDetokenizer):
-        return lambda prompt: _ByteDetokenizer(to_bytes, trims=prompt is None, trims_again=False)
-    if isinstance(stock, SPMStreamingDetokenizer):
-        return lambda prompt: _ByteDetokenizer(to_bytes, trims=prompt is None and stock.trim_space, trims_again=True)
-    return lambda prompt: _WindowDetokenizer(tokenizer.decode, prompt or ())
+    to_bytes, kind = token_bytes(tokenizer), tokenizer.kind
+    if kind == "other":
+        return lambda prompt: _WindowDetokenizer(tokenizer.decode, prompt or ())
+    is_trimmed, trims_again = kind != "sentencepiece", kind != "byte_level"
+    return lambda prompt: _ByteDetokenizer(to_bytes, trims=prompt is None and is_trimmed, trims_again=trims_again)
 
 
-def token_bytes(tokenizer: TokenizerWrapper) -> Callable[[int], bytes]:
+def token_bytes(tokenizer: Tokenizer) -> Callable[[int], bytes]:
     """Return a function that returns a token's bytes. If they depend on other tokens, they are those of it alone."""
-    stock: Any = tokenizer.detokenizer
-    if isinstance(stock, BPEStreamingDetokenizer):
+    text_of = tokenizer.convert_ids_to_tokens
+    if tokenizer.kind == "byte_level":
         added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
-        memo = _TokenBytes(stock.tokenmap, lambda text: text.encode() if text in added else _from_byte_level(text))
-        return memo.__getitem__
-    if isinstance(stock, SPMStreamingDetokenizer):
-        return _TokenBytes(stock.tokenmap, lambda raw: raw.replace("\u2581".encode(), b" ")).__getitem__
-    return lambda token: tokenizer.decode([token]).encode()
+        return _TokenBytes(text_of, lambda text: text.encode() if text in added else _from_byte_level(text)).__getitem__
+    if tokenizer.kind == "other":
+        return lambda token: tokenizer.decode([token]).encode()
+    return _TokenBytes(text_of, _from_piece).__getitem__
 
 
 class _TokenBytes(dict[int, bytes]):
     """The bytes of each token, computed on first use: a text uses a small part of the vocabulary."""
 
-    def __init__(self, tokens: Sequence[Any], convert: Callable[[Any], bytes]) -> None:
+    def __init__(self, text_of: Callable[[int], str | None], convert: Callable[[str], bytes]) -> None:
         super().__init__()
-        self._tokens = tokens
+        self._text_of = text_of
         self._convert = convert
 
     def __missing__(self, token: int) -> bytes:
         # A model's vocabulary may be padded beyond its tokenizer's, and a tokenizer's may have gaps.
-        known = self._tokens[token] if token < len(self._tokens) else None
+        known = self._text_of(token)
         self[token] = value = b"" if known is None else self._convert(known)
         return value
 
@@ -78,13 +75,18 @@ def _byte_level_alphabet() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
-_BYTE_LEVEL: Final = _byte_level_alphabet()
+BYTE_LEVEL: Final = _byte_level_alphabet()
 
 
 def _from_byte_level(text: str) -> bytes:
-    if all(character in _BYTE_LEVEL for character in text):
-        return bytes(_BYTE_LEVEL[character] for character in text)
+    if all(character in BYTE_LEVEL for character in text):
+        return bytes(BYTE_LEVEL[character] for character in text)
     return text.encode()
+
+
+def _from_piece(text: str) -> bytes:
+    """Return the bytes of a token of SentencePiece; `<0x41>` is a byte."""
+    return bytes([int(text[3:5], 16)]) if text.startswith("<0x") else text.replace("\u2581", " ").encode()
 
 
 class _ByteDetokenizer:

@@ -17,7 +17,6 @@ from functools import partial
 from types import ModuleType
 from typing import Final
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.tool_parsers import (
     function_gemma,
     gemma4,
@@ -37,6 +36,7 @@ from mlx_lm.tool_parsers import (
 
 from lmwire_protocol import Tool
 
+from ..models.tokenizer import Tokenizer
 from .format import ToolCallParser, ToolFormat
 from .gemma_calls import GemmaParser
 from .json_calls import HarmonyParser, JsonParser, KimiParser, LlamaParser, MistralParser
@@ -141,7 +141,7 @@ _TEMPLATE_SIGNS: Final = {
 """Texts in chat templates that identify a format, if mlx-lm finds no parser for the template."""
 
 
-def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
+def find_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
     """Return the format of a model's tool calls: the one that mlx-lm infers, or one that mlx-lm does not know.
 
     If the model's format is unknown, or if it has none, the prompt can describe one: Python for Gemma, and JSON for
@@ -151,10 +151,9 @@ def find_format(tokenizer: TokenizerWrapper, model_type: str) -> ToolFormat:
         tokenizer: The model's tokenizer.
         model_type: The `model_type` of the model's configuration.
     """
-    if tokenizer.tool_parser is not None:
-        name = tokenizer.tool_parser.__module__.rpartition(".")[2]
-        if name in FORMATS:
-            return FORMATS[name]
+    name = tokenizer.tool_parser_type
+    if name in FORMATS:
+        return FORMATS[name]
     if model_type == "gpt_oss":
         return FORMATS["harmony"]
     templates = tokenizer.chat_template or ""

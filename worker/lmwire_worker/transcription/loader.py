@@ -13,7 +13,7 @@ from lmwire_protocol import Load, Media, RequestError, Transcribe
 from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext
 from ..media import MediaReader, Sound
-from ..models import memory_budget
+from ..models import device_memory
 from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
 from .detect import detect_family
 from .recording import Recording
@@ -38,12 +38,12 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
     _check(request)
     transcriber = _open(folder, config)
     model = _describe(folder, config, transcriber)
-    limit = context.memory_limit or memory_budget.default_budget()
+    limit = context.memory_limit or device_memory.default_budget()
     if not request.force:
-        memory_budget.check_fits(model, 0, limit, memory_budget.free_bytes())
+        device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     context.release_current_model()
     read_weights(transcriber.module, folder, report)
-    memory_budget.limit_mlx_memory(limit)
+    device_memory.limit_mlx_memory(limit)
     _try(transcriber, folder, report)
     return TranscriptionRunner(transcriber, model, MediaReader(context.media_policy, transcriber.sample_rate))
 

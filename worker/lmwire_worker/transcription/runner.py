@@ -17,7 +17,7 @@ from ..engine.interface import (
     TranscriptionProgress,
     TranscriptSegment,
 )
-from ..engine.preparation import Prepared, Preparer
+from ..engine.preparation import PreparationThreads, Prepared
 from ..media import MediaReader, Sound, find_media_refs
 from ..models.uncached_runner import UncachedRunner
 from .recording import Recording, open_recording
@@ -53,7 +53,7 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
         self._transcriber: Transcriber | None = transcriber
         self._sample_rate = transcriber.sample_rate
         self._reader = reader
-        self._preparer = Preparer({"recording": 1})
+        self._preparer = PreparationThreads({"recording": 1})
         self._resampler = ThreadPoolExecutor(1, "resample")
 
     def prepare(

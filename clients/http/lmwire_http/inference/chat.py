@@ -10,7 +10,7 @@ from ..errors import RenameField, translate_value_errors, translate_worker_error
 from ..http.context import RequestContext
 from ..pool import Lease
 from .generation import Generation, run_generation
-from .media import check_new_media
+from .media import check_new_media, has_media
 from .options import with_chat_defaults
 from .template_support import drop_unknown_variables, drop_unsupported_reasoning
 
@@ -56,6 +56,7 @@ def run_chat(
         start,
         prompt=[*options.get("tools", ()), *messages],
         rename=rename,
+        has_media=has_media(messages),
         max_tokens=max_tokens,
     )
 
@@ -103,7 +104,9 @@ async def lease_for_prompt(
     context.model = model
     with translate_worker_errors(rename), translate_value_errors(rename):
         prompt = [*options.get("tools", ()), *messages]
-        async with context.state.pool.lease(model, prompt=prompt, client=context.client) as lease:
+        async with context.state.pool.lease(
+            model, prompt=prompt, client=context.client, has_media=has_media(messages)
+        ) as lease:
             context.model = lease.model_id
             await _drop_unsupported(context, options, template, lease.worker, rename)
             yield lease, template

@@ -67,20 +67,23 @@ def check_capability(lease: Lease, capability: str, name: str) -> None:
 
 
 @asynccontextmanager
-async def lease_worker(context: RequestContext, model: str, *, rename: RenameField) -> AsyncGenerator[Lease]:
+async def lease_worker(
+    context: RequestContext, model: str, *, rename: RenameField, has_media: bool = False
+) -> AsyncGenerator[Lease]:
     """Lease a worker with the model while the block runs.
 
     Args:
         context: The request's context.
         model: The model's name in the request.
         rename: Maps field paths to those of the client.
+        has_media: Whether the worker must decode images or sounds.
 
     Raises:
         ApiError: No worker is available, or its work has failed.
     """
     context.model = model
     with translate_worker_errors(rename):
-        async with context.state.pool.lease(model, client=context.client, rows=1) as lease:
+        async with context.state.pool.lease(model, client=context.client, rows=1, has_media=has_media) as lease:
             context.record_lease(lease)
             with translate_value_errors(rename):
                 yield lease
@@ -160,6 +163,7 @@ async def run_generation(
     *,
     prompt: Sequence[object],
     rename: RenameField,
+    has_media: bool = False,
     max_tokens: int | None = None,
 ) -> AsyncGenerator[Generation]:
     """Start a generation, and cancel it if the block ends early.
@@ -171,6 +175,7 @@ async def run_generation(
         start: Sends the command to the leased worker, with all options.
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
+        has_media: Whether the prompt has images or sounds.
         max_tokens: The API's own limit of tokens; None if it has none.
 
     Raises:
@@ -179,13 +184,15 @@ async def run_generation(
     context.model = model
     with translate_worker_errors(rename):
         async with context.state.pool.lease(
-            model, prompt=prompt, client=context.client, rows=options.get("n", 1)
+            model, prompt=prompt, client=context.client, rows=options.get("n", 1), has_media=has_media
         ) as lease:
             context.record_lease(lease)
             complete = with_generation_defaults(options, context.state.settings, lease.model, max_tokens)
             with ExitStack() as prefill:
+                prefill.callback(lease.media_decoded)
                 show = prefill.enter_context(context.state.show_progress(lease.model_id))
-                complete["on_progress"] = _call_each(show, complete.get("on_progress"))
+                others = (complete["on_progress"],) if "on_progress" in complete else ()
+                complete["on_progress"] = _call_each(show, lambda _: lease.media_decoded(), *others)
                 with translate_value_errors(rename):
                     stream = await start(lease, complete)
                 stream.when_ended(lease.release)  # other requests need not wait for a client that reads slowly
@@ -193,14 +200,12 @@ async def run_generation(
                     yield Generation(context, stream, lease.model, complete, on_first_token=prefill.close)
 
 
-def _call_each(show: OnProgress, other: OnProgress | None) -> OnProgress:
-    """Return a function that calls both functions with each progress event."""
-    if other is None:
-        return show
+def _call_each(*functions: OnProgress) -> OnProgress:
+    """Return a function that calls these with each progress event."""
 
     def call(event: events.Progress) -> None:
-        show(event)
-        other(event)
+        for function in functions:
+            function(event)
 
     return call
 

@@ -110,6 +110,21 @@ def check_new_media(messages: Sequence[MessageDict], capabilities: Container[str
             raise ApiError(400, problem, code="unsupported", param=field)
 
 
+def has_media(messages: Sequence[MessageDict]) -> bool:
+    """Return whether a conversation has images or sounds, of any turn.
+
+    Args:
+        messages: The conversation.
+    """
+    contents: list[Any] = [message.get("content") for message in messages]
+    return any(
+        part["type"] in _CAPABILITIES
+        for content in contents
+        if isinstance(content, list)
+        for part in cast(list[Any], content)
+    )
+
+
 def last_answer(messages: Sequence[MessageDict]) -> int:
     """Return the index of the last message of the assistant; -1 if there is none."""
     return max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)

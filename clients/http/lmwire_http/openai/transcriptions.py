@@ -243,9 +243,12 @@ class TranscriptGeneration:
 
     @asynccontextmanager
     async def _transcript(self) -> AsyncGenerator[AsyncTranscript]:
-        async with lease_worker(self._context, self._body.model, rename=client_field) as lease:
+        async with lease_worker(self._context, self._body.model, rename=client_field, has_media=True) as lease:
             check_capability(lease, "transcribe", self._body.model)
-            async with lease.worker.transcribe(self._body.file, **self._options) as transcript:
+            decoded = lease.media_decoded
+            async with lease.worker.transcribe(
+                self._body.file, on_progress=lambda _: decoded(), **self._options
+            ) as transcript:
                 transcript.when_ended(lease.release)
                 yield transcript
 

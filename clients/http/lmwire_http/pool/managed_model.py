@@ -27,6 +27,8 @@ _DEFAULT_BATCH_SIZE: Final = 32
 MAX_PROMPTS: Final = 8
 """Requests for a prompt, such as counts of tokens, that each replica works on at once. One takes milliseconds, or a
 second with much text, and delays the prompts of all clients."""
+MAX_DECODING: Final = 4
+"""Requests whose images and sounds each replica decodes at once: one for each of a worker's decoders."""
 _WORKER_REPLY_S: Final = 2.0
 """Time for a worker to answer, in seconds. It answers at once unless it hangs or the machine is busy."""
 
@@ -78,6 +80,8 @@ class ManagedModel:
         """Decides which request goes to the workers next."""
         self.prompt_queue = FairQueue(lambda: MAX_PROMPTS * replicas)
         """The same for requests that only need a prompt: they do not wait for answers to end."""
+        self.media_queue = FairQueue(lambda: MAX_DECODING * replicas)
+        """The same for requests with images or sounds, until these are decoded. They wait here first."""
         self._max_requests, self._clock = max_requests, clock
         self._affinity = PrefixAffinity()
         self.replicas = [

@@ -100,7 +100,13 @@ class Pool:
 
     @asynccontextmanager
     async def lease(
-        self, name: str, *, prompt: Sequence[object] = (), client: Hashable = None, rows: int = 0
+        self,
+        name: str,
+        *,
+        prompt: Sequence[object] = (),
+        client: Hashable = None,
+        rows: int = 0,
+        has_media: bool = False,
     ) -> AsyncGenerator[Lease]:
         """Lease a worker with the model, which stays in memory while the block runs.
 
@@ -109,6 +115,7 @@ class Pool:
             prompt: The prompt's parts. Prompts with the same first parts go to the same replica.
             client: The client that sent the request. The queue is fair between clients.
             rows: Number of answers. A request with 0 only needs a prompt: it waits for no answer, and is never refused.
+            has_media: Whether the worker must decode images or sounds. It decodes those of few requests at once.
 
         Raises:
             ApiError: The model does not exist or cannot be loaded now.
@@ -118,12 +125,17 @@ class Pool:
             if rows:
                 await self._ensure_loaded(model)
             queue = model.fair_queue if rows else model.prompt_queue
-            async with queue.enter(client, rows or 1) as queued:
+            async with (
+                model.media_queue.enter(client, int(has_media)) as decoding,
+                queue.enter(client, rows or 1) as queued,
+            ):
                 replica, worker = await self._choose_replica(model, prompt)
                 model.fair_queue.admit_waiting()
                 with replica.in_use(), model.paths.redacting(replica.loaded):
+                    waited_s = decoding.waited_s + queued.waited_s
                     release = partial(queue.finish, queued)
-                    yield Lease(worker, replica.loaded, model.spec.id, queued.waited_s, release)
+                    media_decoded = partial(model.media_queue.finish, decoding)
+                    yield Lease(worker, replica.loaded, model.spec.id, waited_s, release, media_decoded)
 
     async def load(self, name: str) -> LoadedModel:
         """Load a model, unless it is in memory, and return when it can serve requests.

@@ -46,6 +46,8 @@ class Lease:
     """Time that the request waited in the queue while its model was loaded, in seconds."""
     release: Callable[[], None]
     """Free the request's rows before the block ends, once the worker has finished the request."""
+    media_decoded: Callable[[], None]
+    """Let the next client's images and sounds be decoded, once the worker has done so with the request's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,25 @@ def serve(settings: Settings, make_progress_area: MakeProgressArea | None = None
 def _serve(settings: Settings, found: ListeningSockets, show_progress: ShowProgress) -> BaseException | None:
     """Serve, and return the error that made it impossible; None after an orderly shutdown."""
     state = make_app_state(settings, show_progress)
+    server = make_server(state)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn installs its handlers only after the start
+        signal.signal(number, server.handle_exit)
+    _log.info("lmwire serves on %s", found.address)
+    gc.collect()
+    gc.freeze()  # imported modules stay in memory: a collection that scans them would pause all streams
+    server.run([*found.sockets])
+    return state.startup.failure
+
+
+def make_server(state: AppState) -> uvicorn.Server:
+    """Return a server that is not running. It serves on the sockets that its `run` gets, in any thread.
+
+    Args:
+        state: The parts of the server.
+    """
+    settings = state.settings
+    for warning in settings.warnings:
+        _log.warning("%s", warning)
     config = uvicorn.Config(
         make_app_with_state(state),
         loop="uvloop",
@@ -77,16 +96,7 @@ def _serve(settings: Settings, found: ListeningSockets, show_progress: ShowProgr
         timeout_keep_alive=_IDLE_TIMEOUT_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_s) + FINAL_ERRORS_S,
     )
-    for warning in settings.warnings:
-        _log.warning("%s", warning)
-    server = _Server(config, state)
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn installs its handlers only after the start
-        signal.signal(number, server.handle_exit)
-    _log.info("lmwire serves on %s", found.address)
-    gc.collect()
-    gc.freeze()  # imported modules stay in memory: a collection that scans them would pause all streams
-    server.run([*found.sockets])
-    return state.startup.failure
+    return _Server(config, state)
 
 
 def _connection_limit(wanted: int) -> int:

@@ -12,8 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from .caches import Checkpoint
 from .chunks import compiles_each_shape, round_shape
 from .length_buckets import assign_buckets, bucket_of
-from .row_group import RowGroup
-from .rows import PromptProgress, Row, RowState
+from .rows import PromptProgress, Row, RowGroup, RowState
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""
@@ -54,7 +53,6 @@ class Batch:
         self._positions = positions
         self._padding = padding
         self._rounds_shapes = prompts > 1 and compiles_each_shape()
-        self._uids = itertools.count()
         self._buckets: dict[int, _Bucket] = {}
         self._turns: deque[_Bucket] = deque()
         """The buckets in the order in which they prefill."""
@@ -74,8 +72,8 @@ class Batch:
         cache: list[Any] | None = None,
         prefix_tokens: int = 0,
         checkpoints: Collection[int] = (),
-    ) -> int:
-        """Queue a row, and return its uid.
+    ) -> None:
+        """Queue a row. The other methods take the same object as the row's name.
 
         Args:
             row: Receives the tokens.
@@ -85,40 +83,38 @@ class Batch:
             checkpoints: Token counts at which a chunk ends. Chunks also end before and after the last token.
         """
         cache = cache or make_prompt_cache(self._model)
-        state = RowState(next(self._uids), row, prompt, cache, prefix_tokens, checkpoints)
+        state = RowState(row, prompt, cache, prefix_tokens, checkpoints)
         self._bucket(bucket_of(len(prompt))).queue.append(state)
-        return state.uid
 
-    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> int:
-        """Put a row first in the queue whose cache lacks only the last token, and return its uid.
+    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> None:
+        """Put a row first in the queue whose cache lacks only the last token.
 
         Args:
             row: Receives the tokens.
             tokens: The row's tokens so far, a list which must not change.
             cache: The cache of all tokens but the last, which the row takes over.
         """
-        state = RowState(next(self._uids), row, tokens, cache, len(tokens) - 1)
+        state = RowState(row, tokens, cache, len(tokens) - 1)
         self._bucket(bucket_of(len(tokens))).queue.appendleft(state)
-        return state.uid
 
-    def copy_cache(self, uid: int) -> list[Any]:
+    def copy_cache(self, row: Row) -> list[Any]:
         """Return a copy of the cache of a row whose prompt lacks only its last token."""
-        return next(group for group in self.prompt_groups if group.contains(uid)).copy_cache(uid)
+        return next(group for group in self.prompt_groups if group.contains(row)).copy_cache(row)
 
-    def checkpoint(self, uid: int) -> Checkpoint | None:
-        """Return the cache of a row; None if the row is queued, or its cache is empty or incomplete."""
+    def checkpoint(self, row: Row) -> Checkpoint | None:
+        """Return the cache of a row; None if the row is queued or absent, or its cache is empty or incomplete."""
         for group in (*self.prompt_groups, *self.answer_groups):
-            if group.contains(uid):
-                return group.checkpoint(uid)
+            if group.contains(row):
+                return group.checkpoint(row)
         return None
 
-    def drop(self, uids: Collection[int]) -> None:
-        """Remove rows, whether queued, prefilled or decoded."""
+    def drop(self, rows: Collection[Row]) -> None:
+        """Remove those of the rows that are here, whether queued, prefilled or decoded."""
         running = self.running
         for bucket in self._buckets.values():
-            bucket.dequeue(uids)
-            bucket.prompts.drop(uids)
-            bucket.answers.drop(uids)
+            bucket.dequeue(rows)
+            bucket.prompts.drop(rows)
+            bucket.answers.drop(rows)
         self._rows_changed |= self.running < running
 
     def close(self) -> None:
@@ -148,13 +144,13 @@ class Batch:
         in_work = bucket.prompts.rows
         free = min(self._max_prompts - len(in_work), self._free_rows)
         tokens = sum(state.remaining for state in in_work)
-        admitted: set[int] = set()
+        admitted: list[Row] = []
         for state in bucket.queue:
             if state.remaining == 1:
                 continue
             if len(admitted) >= free or (tokens and tokens + state.remaining > max_tokens):
                 break
-            admitted.add(state.uid)
+            admitted.append(state.row)
             tokens += state.remaining
         bucket.prompts.extend(self._group(bucket.dequeue(admitted)))
         return len(bucket.prompts.rows)
@@ -184,8 +180,8 @@ class Batch:
         """Start to decode the prompts that lack only their last token, and return their progress."""
         started: list[PromptProgress] = []
         for bucket in self._buckets.values():
-            done = {state.uid for state in bucket.prompts.rows if state.remaining == 1}
-            cached = [state.uid for state in bucket.queue if state.remaining == 1][: self._free_rows]
+            done = [state.row for state in bucket.prompts.rows if state.remaining == 1]
+            cached = [state.row for state in bucket.queue if state.remaining == 1][: self._free_rows]
             if not done and not cached:
                 continue
             group = bucket.prompts.take(done) if done else self._group([])
@@ -216,16 +212,16 @@ class Batch:
 
     def _regroup(self) -> None:
         """Decode rows together while that costs little padding. Until rows change, all grow alike."""
-        lengths = {state.uid: len(state.tokens) for group in self.answer_groups for state in group.rows}
+        lengths = {state.row: len(state.tokens) for group in self.answer_groups for state in group.rows}
         if len(self.answer_groups) < 2 and len(set(map(bucket_of, lengths.values()))) < 2:
             return
         assigned = assign_buckets(lengths, self._padding)
         for number in set(assigned.values()):
             target = self._bucket(number)
             for source in [*self._buckets.values()]:
-                uids = {state.uid for state in source.answers.rows if assigned[state.uid] == number}
-                if uids and source is not target:
-                    target.answers.extend(source.answers.take(uids))
+                rows = [state.row for state in source.answers.rows if assigned[state.row] == number]
+                if rows and source is not target:
+                    target.answers.extend(source.answers.take(rows))
 
     # State.
 
@@ -291,11 +287,11 @@ class _Bucket:
         """True if a prompt lacks more than its last token."""
         return any(state.remaining > 1 for state in itertools.chain(self.prompts.rows, self.queue))
 
-    def dequeue(self, uids: Collection[int]) -> list[RowState]:
+    def dequeue(self, rows: Collection[Row]) -> list[RowState]:
         """Remove those of the rows that are queued, and return them in their order."""
-        taken = [state for state in self.queue if state.uid in uids]
+        taken = [state for state in self.queue if state.row in rows]
         if taken:
-            self.queue = deque(state for state in self.queue if state.uid not in uids)
+            self.queue = deque(state for state in self.queue if state.row not in rows)
         return taken
 
 

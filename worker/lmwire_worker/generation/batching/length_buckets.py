@@ -1,8 +1,10 @@
 """Length buckets: a group pads the cache of each row to its longest row, so short rows would pay for long ones."""
 
 import math
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Hashable, Mapping
+from typing import Final, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 FIRST_BUCKET_TOKENS: Final = 512
 """Maximum length of rows in the first bucket. Each further bucket holds rows up to twice as long."""
@@ -28,21 +30,21 @@ def bucket_of(length: int) -> int:
     return max(0, (length - 1) // FIRST_BUCKET_TOKENS).bit_length()
 
 
-def assign_buckets(lengths: Mapping[int, int], padding: float) -> dict[int, int]:
+def assign_buckets(lengths: Mapping[Key, int], padding: float) -> dict[Key, int]:
     """Return the bucket that decodes each row: its own, or that of a longer row.
 
     Args:
-        lengths: Tokens of each row, by uid.
+        lengths: Tokens of each row.
         padding: Maximum tokens of padding in a group. Rows of one bucket are decoded together in any case.
     """
-    buckets: dict[int, int] = {}
-    group: list[int] = []
+    buckets: dict[Key, int] = {}
+    group: list[Key] = []
     tokens = 0
-    for uid, length in sorted(lengths.items(), key=lambda row: row[1]):
+    for row, length in sorted(lengths.items(), key=lambda item: item[1]):
         is_longer = group and bucket_of(length) > bucket_of(lengths[group[-1]])
         if is_longer and len(group) * length - tokens > padding:
             group, tokens = [], 0
-        group.append(uid)
+        group.append(row)
         tokens += length
         buckets |= dict.fromkeys(group, bucket_of(length))
     return buckets

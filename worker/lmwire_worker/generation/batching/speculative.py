@@ -4,7 +4,6 @@ Each position is sampled as without a draft, and the first token that differs fr
 draft affects how many tokens a step gives, and never which. The idea: https://arxiv.org/abs/2211.17192
 """
 
-import itertools
 from collections import deque
 from collections.abc import Collection
 from typing import Any, Final, Protocol
@@ -85,7 +84,6 @@ class SpeculativeBatch:
         self._xtc_special_tokens = xtc_special_tokens
         self._rows: deque[_SpeculativeState] = deque()
         """The first row is in work; the others are queued."""
-        self._uids = itertools.count()
 
     def add(
         self,
@@ -94,31 +92,27 @@ class SpeculativeBatch:
         cache: list[Any] | None = None,
         prefix_tokens: int = 0,
         checkpoints: Collection[int] = (),
-    ) -> int:
+    ) -> None:
         """See `Batch.add`."""
         cache = cache or make_prompt_cache(self._pair)
-        new = _SpeculativeState(next(self._uids), row, prompt, cache, prefix_tokens, checkpoints)
-        self._rows.append(new)
-        return new.uid
+        self._rows.append(_SpeculativeState(row, prompt, cache, prefix_tokens, checkpoints))
 
-    def add_prefilled(self, row: SpeculativeRow, tokens: list[int], cache: list[Any]) -> int:
+    def add_prefilled(self, row: SpeculativeRow, tokens: list[int], cache: list[Any]) -> None:
         """See `Batch.add_prefilled`."""
-        new = _SpeculativeState(next(self._uids), row, tokens, cache, len(tokens) - 1)
+        new = _SpeculativeState(row, tokens, cache, len(tokens) - 1)
         self._rows.insert(1, new)  # the first row is in work
-        return new.uid
 
-    def copy_cache(self, uid: int) -> list[Any]:
+    def copy_cache(self, row: SpeculativeRow) -> list[Any]:
         """See `Batch.copy_cache`. Callers copy what they change, so this returns the cache itself."""
-        return self._find(uid).cache
+        return next(state for state in self._rows if state.row is row).cache
 
-    def checkpoint(self, uid: int) -> Checkpoint | None:
+    def checkpoint(self, row: SpeculativeRow) -> Checkpoint | None:
         """See `Batch.checkpoint`."""
-        return self._find(uid).checkpoint()
+        return next((state.checkpoint() for state in self._rows if state.row is row), None)
 
-    def drop(self, uids: Collection[int]) -> None:
+    def drop(self, rows: Collection[SpeculativeRow]) -> None:
         """See `Batch.drop`."""
-        for uid in uids:
-            self._rows.remove(self._find(uid))
+        self._rows = deque(state for state in self._rows if state.row not in rows)
 
     def admit_prompts(self, max_tokens: int) -> int:
         """See `Batch.admit_prompts`. Prompts are prefilled one by one."""
@@ -173,9 +167,6 @@ class SpeculativeBatch:
     def close(self) -> None:
         """Remove all rows."""
         self._rows.clear()
-
-    def _find(self, uid: int) -> "_SpeculativeState":
-        return next(state for state in self._rows if state.uid == uid)
 
     def _decode(self, state: "_SpeculativeState") -> None:
         target_cache, draft_cache = self._pair.split(state.cache)

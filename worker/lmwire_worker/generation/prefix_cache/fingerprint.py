@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +37,8 @@ def fingerprint(network: Any, request: Load, folders: Sequence[Path]) -> str:
 
 
 def _version(library: str) -> str | None:
+    from importlib import metadata  # its import is slow, and few workers have a disk tier
+
     try:
         return metadata.version(library)
     except metadata.PackageNotFoundError:  # text needs no mlx-vlm

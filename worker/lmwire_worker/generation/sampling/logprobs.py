@@ -17,8 +17,8 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Logprob, TopLogprob
 from lmwire_protocol.limits import LOGPROB_CHARACTERS, TOP_LOGPROBS
 
+from .filters import Array, topk_ids
 from .sampler import array_module
-from .topk import Array, topk_ids
 
 DECIMALS: Final = 6
 """Precision of float32 logits."""

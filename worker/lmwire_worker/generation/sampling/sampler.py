@@ -18,9 +18,7 @@ import numpy as np
 from lmwire_protocol.commands import Generation
 
 from .counter_rng import CounterRng
-from .filters import Filters, column
-from .topk import Array
-from .xtc import Xtc, before_xtc
+from .filters import Array, Filters, Xtc, before_xtc, column
 
 
 class BatchSampler:

@@ -3,10 +3,9 @@
 from functools import cached_property
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from lmwire_protocol import Chat, Generate, RequestError
 
+from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
 from .answer_grammar import answer_grammar
@@ -26,17 +25,9 @@ class ConstraintFactory:
         ends: The eos tokens. They are allowed only where the grammar can end.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int, ends: set[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: set[int]) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
-
-    def prepare(self) -> None:
-        """Do the slow work of the first constraint now: about a second, in which no other thread runs.
-
-        Raises:
-            RequestError: unsupported: this model's answers cannot be constrained.
-        """
-        _ = self._vocabulary.llguidance_tokenizer
 
     def make_constraint(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Constraint | None:
         """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.

@@ -2,15 +2,13 @@
 
 import json
 import re
-from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any, Final
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.extras import not_installed
 
+from ...models.tokenizer import Tokenizer
 from ...sandbox import LimitExceeded, Sandbox
 
 MAX_COMPILED: Final = 64
@@ -45,7 +43,7 @@ class Vocabulary:
         ends: The eos tokens. A grammar allows them only where it can end.
     """
 
-    def __init__(self, tokenizer: TokenizerWrapper, vocab_size: int, ends: set[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: set[int]) -> None:
         self._tokenizer = tokenizer
         self._size = max(vocab_size, len(tokenizer))
         self._ends = sorted(ends)
@@ -101,12 +99,12 @@ class Vocabulary:
             RequestError: unsupported: llguidance is not installed, or does not support the tokenizer.
         """
         try:
-            import llguidance.hf
+            import llguidance
         except ImportError:
             problem = not_installed("llguidance", "worker", purpose="constrains answers")
             raise RequestError("unsupported", problem) from None
         try:
-            return llguidance.hf.from_tokenizer(self._tokenizer._tokenizer, n_vocab=self._size, eos_token=self._ends)
+            return llguidance.LLTokenizer(self._program(), n_vocab=self._size, eos_token=self._ends)
         except BaseException as error:  # llguidance may raise anything here
             problem = f"answers of this model cannot be constrained: llguidance does not take its tokenizer ({error})"
             raise RequestError("unsupported", problem) from None
@@ -159,10 +157,17 @@ class Vocabulary:
 
     def _describe(self) -> dict[str, Any]:
         """Return the vocabulary for the sandbox, in the form that llguidance reads from a tokenizer."""
-        tokenizer = copy(self._tokenizer._tokenizer.backend_tokenizer)
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return {"subject": "vocabulary", "tokenizer": tokenizer.to_str(), "size": self._size, "ends": self._ends}
+        return {"subject": "vocabulary", "tokenizer": self._program(), "size": self._size, "ends": self._ends}
+
+    def _program(self) -> str:
+        """Return the tokenizer as JSON of the tokenizers library.
+
+        Raises:
+            ValueError: It is of no such form.
+        """
+        if self._tokenizer.backend_tokenizer is None:
+            raise ValueError("it has code of its own")
+        return self._tokenizer.backend_tokenizer.to_str()
 
 
 def is_simple(grammar: str) -> bool:

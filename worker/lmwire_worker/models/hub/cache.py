@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-from huggingface_hub import constants
-
 from ..model_files import read_file
 
 MAX_REF_BYTES: Final = 1_000
@@ -13,15 +11,31 @@ MAX_REF_BYTES: Final = 1_000
 _PREFIX: Final = "models--"
 
 
+def hub_home() -> str:
+    """Return the folder of the hub's library, which environment variables name as for that library."""
+    above = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
+    return _expanded(os.environ.get("HF_HOME", os.path.join(above, "huggingface")))
+
+
+def hub_cache() -> str:
+    """Return the folder of the models that were fetched. It may not exist."""
+    default = os.environ.get("HUGGINGFACE_HUB_CACHE", os.path.join(hub_home(), "hub"))
+    return _expanded(os.environ.get("HF_HUB_CACHE", default))
+
+
+def _expanded(path: str) -> str:
+    return os.path.expandvars(os.path.expanduser(path))
+
+
 def cached_repositories() -> dict[str, Path]:
     """Return the folders of the models in the cache, by hub id. A folder may lack a snapshot."""
-    folders = Path(constants.HF_HUB_CACHE).glob(f"{_PREFIX}*")
+    folders = Path(hub_cache()).glob(f"{_PREFIX}*")
     return {folder.name.removeprefix(_PREFIX).replace("--", "/"): folder for folder in folders}
 
 
 def repository_of(hub_id: str) -> Path:
     """Return the folder that the cache has for a hub id. It may not exist."""
-    return Path(constants.HF_HUB_CACHE) / (_PREFIX + hub_id.replace("/", "--"))
+    return Path(hub_cache()) / (_PREFIX + hub_id.replace("/", "--"))
 
 
 def find_snapshot_folder(repository: Path) -> Path | None:

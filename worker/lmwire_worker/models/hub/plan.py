@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from huggingface_hub import HfApi, constants, try_to_load_from_cache
+from huggingface_hub import HfApi, try_to_load_from_cache
 from huggingface_hub.utils import filter_repo_objects
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.command_line import format_size
 
-from .cache import repository_of
+from .cache import hub_cache, repository_of
 
 PARTIAL_SUFFIX: Final = ".lmwire-partial"
 """End of the name of a file that has arrived in part. It differs from that of the hub's library, which removes its."""
@@ -75,7 +75,7 @@ def plan_download(hub_id: str, patterns: Sequence[str], revision: str | None = N
     missing = [
         file for file in wanted if not isinstance(try_to_load_from_cache(hub_id, file.name, revision=info.sha), str)
     ]
-    cache = Path(constants.HF_HUB_CACHE)
+    cache = Path(hub_cache())
     return DownloadPlan(
         hub_id=hub_id,
         commit=str(info.sha),

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-from mlx_lm.utils import DEFAULT_ALLOW_PATTERNS
 
 from lmwire_protocol import RequestError
 
@@ -18,8 +17,15 @@ from .download import download
 from .errors import explain
 
 CODE_PATTERN: Final = "*.py"
-MODEL_PATTERNS: Final = (
-    *(pattern for pattern in DEFAULT_ALLOW_PATTERNS if pattern != CODE_PATTERN),
+MODEL_PATTERNS: Final[tuple[str, ...]] = (
+    "*.json",
+    "model*.safetensors",
+    "tokenizer.model",
+    "*.tiktoken",
+    "tiktoken.model",
+    "*.txt",
+    "*.jsonl",
+    "*.jinja",
     "weights*.safetensors",
     "speech_tokenizer/*.safetensors",
 )

@@ -84,8 +84,10 @@ class TranscriptCompletion:
         for number, (path, sound) in enumerate(self._sounds):
             is_first = True
             async with (
-                lease_worker(self._context, self._body.model, rename=lambda _, path=path: path) as lease,
-                lease.worker.transcribe(sound) as transcript,
+                lease_worker(
+                    self._context, self._body.model, rename=lambda _, path=path: path, has_media=True
+                ) as lease,
+                lease.worker.transcribe(sound, on_progress=lambda _, lease=lease: lease.media_decoded()) as transcript,
             ):
                 transcript.when_ended(lease.release)
                 async for segment in transcript:

@@ -95,7 +95,8 @@ _BENCHMARKS: Final = (
         "time of the first commands, against the imports and the load that they need",
         """\
         Measure how long `lmwire --help` takes against `import msgspec`, and `lmwire chat -p hi` with the built-in model
-        against mlx_lm.load of that model: whole processes, in turns.""",
+        against mlx_lm.load of that model: whole processes, in turns. Measure the processor time and the time from the
+        spawn of a worker to its first token against `import mlx_lm`, and the worker's memory.""",
         needs_model=False,
         tokens=32,
     ),

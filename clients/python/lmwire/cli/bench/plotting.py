@@ -14,7 +14,11 @@ from lmwire_protocol.extras import not_installed
 from ..errors import OK, USAGE, CliError
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
-_AXES: Final = {"x": "ratio; above the mark is better", "ms": "milliseconds; below the mark is better"}
+_AXES: Final = {
+    "x": "ratio; above the mark is better",
+    "ms": "milliseconds; below the mark is better",
+    "MB": "megabytes; below the mark is better",
+}
 
 
 class Figure(msgspec.Struct):
@@ -22,7 +26,7 @@ class Figure(msgspec.Struct):
 
     name: str
     value: float
-    unit: Literal["x", "ms"]
+    unit: Literal["x", "ms", "MB"]
     target: float
 
 

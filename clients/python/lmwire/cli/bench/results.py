@@ -15,8 +15,8 @@ class Result(NamedTuple):
 
     name: str
     value: float
-    unit: Literal["x", "ms"]
-    """`x` for a ratio of two speeds that were measured in turns, `ms` for a time."""
+    unit: Literal["x", "ms", "MB"]
+    """`x` for a ratio of two speeds that were measured in turns, `ms` for a time, `MB` for memory."""
     target: float
     detail: str
     """The absolute numbers that the value comes from."""
@@ -25,7 +25,7 @@ class Result(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Return whether the value meets its target: a ratio is at least as high, a time at most as long."""
+        """Return whether the value meets its target: a ratio is at least as high, a time or a size at most as high."""
         return self.value >= self.target if self.unit == "x" else self.value <= self.target
 
 
@@ -96,5 +96,5 @@ def _numbers(result: Result) -> tuple[str, str]:
     digits = 2
     while result.value != result.target and round(result.value, digits) == round(result.target, digits):
         digits += 1
-    unit, bound = ("x", "≥") if result.unit == "x" else (" ms", "≤")
+    unit, bound = ("x", "≥") if result.unit == "x" else (f" {result.unit}", "≤")
     return f"{result.value:.{digits}f}{unit}", f"{bound} {result.target:.{digits}f}{unit}"

@@ -94,6 +94,20 @@ class WorkerProcess(BenchmarkProcess):
     def __init__(self, *options: str) -> None:
         super().__init__([*WORKER, *options])
 
+    def processor_seconds(self) -> float:
+        """Return the processor time of the worker and of the processes that it started, in seconds."""
+        import psutil  # the worker's own requirement
+
+        process = psutil.Process(self._process.pid)
+        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+        return sum(time.user + time.system for time in times)
+
+    def resident_bytes(self) -> int:
+        """Return the memory of the worker's process, in bytes."""
+        import psutil
+
+        return psutil.Process(self._process.pid).memory_info().rss
+
     def send(self, commands: dict[str, Command]) -> None:
         """Write commands, by their ids, in one write."""
         self.write(b"".join(encode_command(id, command) for id, command in commands.items()))

@@ -9,7 +9,7 @@ import pytest
 
 from lmwire_protocol import RequestError
 from lmwire_worker.engine.interface import ModelInfo
-from lmwire_worker.models import memory_budget
+from lmwire_worker.models import device_memory
 from lmwire_worker.process.memory_pressure import MemoryPressure
 
 GIB = 2**30
@@ -18,8 +18,8 @@ GIB = 2**30
 def test_mlx_gets_the_budget_and_the_memory_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
     monkeypatch.setattr(mx, "set_memory_limit", limits.append)
-    memory_budget.limit_mlx_memory(3 * GIB)
-    assert limits == [3 * GIB + memory_budget.STEP_BYTES]
+    device_memory.limit_mlx_memory(3 * GIB)
+    assert limits == [3 * GIB + device_memory.STEP_BYTES]
 
 
 def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,15 +27,15 @@ def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytes
     monkeypatch.setattr(mx, "set_memory_limit", lambda limit: None)
     monkeypatch.setattr(mx, "set_wired_limit", wired.append)
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
-    monkeypatch.setattr(memory_budget, "device_bytes", lambda: 10 * GIB)
-    memory_budget.limit_mlx_memory(3 * GIB)
-    memory_budget.limit_mlx_memory(30 * GIB)
+    monkeypatch.setattr(device_memory, "device_bytes", lambda: 10 * GIB)
+    device_memory.limit_mlx_memory(3 * GIB)
+    device_memory.limit_mlx_memory(30 * GIB)
     assert wired == [3 * GIB, 10 * GIB]
 
 
 def test_without_a_limit_the_budget_is_a_part_of_the_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_budget, "device_bytes", lambda: 10 * GIB)
-    assert memory_budget.default_budget() == 9 * GIB
+    monkeypatch.setattr(device_memory, "device_bytes", lambda: 10 * GIB)
+    assert device_memory.default_budget() == 9 * GIB
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_device_memory_is_as_mlx_reports_it(
     info: dict[str, int], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: info)
-    assert memory_budget.device_bytes() == size
+    assert device_memory.device_bytes() == size
 
 
 @pytest.mark.parametrize(("limit", "size"), [("1073741824\n", GIB), ("max\n", None)])
@@ -57,11 +57,11 @@ def test_a_control_group_may_allow_less_than_the_machine_has(
     limit: str, size: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: {})
-    monkeypatch.setattr(memory_budget, "CONTROL_GROUP_LIMITS", ())
-    machine = memory_budget.device_bytes()
+    monkeypatch.setattr(device_memory, "CONTROL_GROUP_LIMITS", ())
+    machine = device_memory.device_bytes()
     (tmp_path / "max").write_text(limit)
-    monkeypatch.setattr(memory_budget, "CONTROL_GROUP_LIMITS", (str(tmp_path / "max"), str(tmp_path / "none")))
-    assert memory_budget.device_bytes() == (size or machine)
+    monkeypatch.setattr(device_memory, "CONTROL_GROUP_LIMITS", (str(tmp_path / "max"), str(tmp_path / "none")))
+    assert device_memory.device_bytes() == (size or machine)
 
 
 @pytest.fixture(params=[False, True], ids=["cpu", "metal"])
@@ -72,7 +72,7 @@ def unified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(mx.metal, "is_available", lambda: request.param)
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
     monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
-    monkeypatch.setattr(memory_budget, "available_system_bytes", lambda: 4096)
+    monkeypatch.setattr(device_memory, "available_system_bytes", lambda: 4096)
 
 
 @pytest.mark.usefixtures("unified")
@@ -87,21 +87,21 @@ def unified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_memory_in_use_counts_as_free_but_not_under_pressure(
     pressure: MemoryPressure, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: pressure)
-    assert memory_budget.free_bytes() == free
+    monkeypatch.setattr(device_memory, "read_memory_pressure", lambda: pressure)
+    assert device_memory.free_bytes() == free
 
 
 @pytest.mark.usefixtures("unified")
 def test_a_load_above_the_systems_free_memory_is_refused_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ModelInfo("m", "llama", 100, 1, 1, 100, 5000, [])
-    memory_budget.check_fits(model, 200, GIB, memory_budget.free_bytes())
+    device_memory.check_fits(model, 200, GIB, device_memory.free_bytes())
     with pytest.raises(
         RequestError, match=r"for its weights and .* for a short answer, and .* of 1024.0 MiB are free;"
     ):
-        memory_budget.check_fits(model, 400, GIB, memory_budget.free_bytes())
-    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
+        device_memory.check_fits(model, 400, GIB, device_memory.free_bytes())
+    monkeypatch.setattr(device_memory, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
     with pytest.raises(RequestError, match="are free, because the system is critically short of memory"):
-        memory_budget.check_fits(model, 200, GIB, memory_budget.free_bytes())
+        device_memory.check_fits(model, 200, GIB, device_memory.free_bytes())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's own figure")
@@ -110,15 +110,15 @@ def test_the_systems_free_memory_is_what_programs_can_get(tmp_path: Path, monkey
     (tmp_path / "meminfo").write_text(content)
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))  # other programs change the figure at any time
     meminfo = dict(line.split(":") for line in content.splitlines())
-    assert memory_budget.available_system_bytes() == int(meminfo["MemAvailable"].split()[0]) * 1024
+    assert device_memory.available_system_bytes() == int(meminfo["MemAvailable"].split()[0]) * 1024
 
 
 def test_a_cuda_device_reports_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_budget, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
+    monkeypatch.setattr(device_memory, "read_memory_pressure", lambda: MemoryPressure.CRITICAL)
     monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 5000})
     monkeypatch.setattr(mx, "get_active_memory", lambda: 1000)
     monkeypatch.setattr(mx, "get_cache_memory", lambda: 200)
-    assert memory_budget.free_bytes() == 6200
+    assert device_memory.free_bytes() == 6200
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_a_cuda_device_reports_its_free_memory(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_an_allocation_failure_is_distinguished_from_others(error: Exception, ran_out: bool) -> None:
-    assert memory_budget.is_out_of_memory(error) == ran_out
+    assert device_memory.is_out_of_memory(error) == ran_out

@@ -17,12 +17,11 @@ such a chunk, the chunk may take a few times as long.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from ..batching import compiles_each_shape, round_shape
-from .batch_cost_model import BatchCostModel
-from .chunk_cost_model import ChunkCostModel
+from .batching import compiles_each_shape, round_shape
 
 CHUNK_SIZES: Final = (*(size << octave for octave in range(9) for size in (4, 6)), 2048)
 """Possible chunk lengths in tokens. They are few, since some devices compile kernels for each, and dense enough to use
@@ -145,3 +144,141 @@ class PrefillPolicy:
             step_s + 2 * self._chunk_cost.fixed_s
         )  # the chunk's tokens take as long as answers and fixed cost together
         return max(fitting_s, half_s)
+
+
+# The duration of a chunk, predicted from earlier chunks.
+
+DECAY: Final = 0.9
+"""Weight of a chunk relative to the next one. About ten chunks count, since a machine's speed changes."""
+UPDATE_SWEEPS: Final = 10
+MAX_OUTLIER_RATIO: Final = 4.0
+"""Maximum ratio of a measured to a predicted duration. Longer ones are clipped: the machine was probably busy."""
+MIN_PART_FRACTION: Final = 0.001
+"""Minimum share of each part in a chunk's duration, so that a part can grow again."""
+
+
+class ChunkCostModel:
+    """A linear model of a chunk's duration: a fixed part, a part for each token, and one for each attended token.
+
+    The fit is non-negative least squares of the relative error, by multiplicative updates
+    (https://en.wikipedia.org/wiki/Non-negative_matrix_factorization). It continues from the previous parts. So chunks
+    of equal length scale all parts alike, and keep the proportions that chunks of different lengths have shown.
+    """
+
+    def __init__(self) -> None:
+        self.is_known = False
+        """True after the first chunk."""
+        self._parts = [0.0, 0.0, 0.0]
+        self._start_again(0.0)
+
+    @property
+    def fixed_s(self) -> float:
+        """Duration of a chunk without its tokens, in seconds."""
+        return self._parts[0]
+
+    def __call__(self, tokens: int, context: float) -> float:
+        """Predict the duration of a chunk, in seconds.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            context: Tokens that each of them attends to, on average.
+        """
+        return _dot(self._parts, (1.0, tokens, tokens * context))
+
+    def record(self, tokens: int, context: float, seconds: float) -> None:
+        """Record the duration of a chunk.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            context: Tokens that each of them attends to, on average.
+            seconds: The duration.
+        """
+        if seconds < self.fixed_s:  # the machine was busy, and is free again
+            self._start_again(seconds / self(tokens, context))
+        expected = self(tokens, context) if self.is_known else seconds
+        units = [1 / expected, tokens / expected, tokens * context / expected]
+        if not self.is_known:
+            self._parts = [1 / (3 * unit) for unit in units]
+        self.is_known = True
+        self._remember(units, min(seconds / expected, MAX_OUTLIER_RATIO))
+        for _ in range(UPDATE_SWEEPS):
+            self._sweep()
+        self._parts = [max(part, MIN_PART_FRACTION / unit) for part, unit in zip(self._parts, units, strict=True)]
+
+    def _start_again(self, speed: float) -> None:
+        """Forget all chunks, and scale the parts by `speed`."""
+        self._parts = [part * speed for part in self._parts]
+        self._products = [[0.0] * 3 for _ in range(3)]
+        self._targets = [0.0, 0.0, 0.0]
+
+    def _remember(self, units: Sequence[float], ratio: float) -> None:
+        self._products = [
+            [DECAY * product + one * other for product, other in zip(row, units, strict=True)]
+            for row, one in zip(self._products, units, strict=True)
+        ]
+        self._targets = [DECAY * target + unit * ratio for target, unit in zip(self._targets, units, strict=True)]
+
+    def _sweep(self) -> None:
+        """Move the parts closer to the best fit."""
+        together = zip(self._parts, self._targets, self._products, strict=True)
+        self._parts = [part * target / _dot(row, self._parts) for part, target, row in together]
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+# The duration of a chunk of several prompts.
+
+HISTORY: Final = 16
+"""Number of chunks remembered."""
+MAX_EXTRAPOLATION: Final = 4
+"""Maximum ratio of a predicted chunk to the longest measured one. Beyond it, a fixed part cannot be trusted."""
+MIN_SPREAD: Final = 1e-3
+"""Minimum relative variance of the chunks' lengths. With less, the fixed part cannot be separated."""
+
+
+class BatchCostModel:
+    """A linear model of a chunk's duration: a fixed part, and a part for each token of all prompts.
+
+    The fit is least squares of the relative error, so that chunks delayed by a busy machine or by the compilation of
+    kernels count less.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: deque[tuple[int, float]] = deque(maxlen=HISTORY)
+
+    def record(self, tokens: int, seconds: float) -> None:
+        """Record the duration of a chunk.
+
+        Args:
+            tokens: Tokens of all prompts together.
+            seconds: The duration.
+        """
+        self._chunks.append((tokens, seconds))
+
+    def tokens_within(self, seconds: float) -> float:
+        """Return the number of tokens that a chunk of `seconds` computes; 0 without any measurement."""
+        if not self._chunks:
+            return 0
+        fixed_s, token_s = self._parts()
+        if not fixed_s:
+            return seconds / token_s
+        most = MAX_EXTRAPOLATION * max(tokens for tokens, _ in self._chunks)
+        return min((seconds - fixed_s) / token_s, most) if token_s else most
+
+    def _parts(self) -> tuple[float, float]:
+        """Return the fixed part and the part of a token, both 0 or more, in seconds."""
+        ones = sum(1 / seconds for _, seconds in self._chunks)
+        tokens = sum(count / seconds for count, seconds in self._chunks)
+        one_one = sum(1 / seconds**2 for _, seconds in self._chunks)
+        one_token = sum(count / seconds**2 for count, seconds in self._chunks)
+        token_token = sum((count / seconds) ** 2 for count, seconds in self._chunks)
+        spread = one_one * token_token - one_token**2
+        if spread <= MIN_SPREAD * one_one * token_token:
+            return 0.0, tokens / token_token
+        fixed_s = (ones * token_token - tokens * one_token) / spread
+        token_s = (tokens * one_one - ones * one_token) / spread
+        if token_s <= 0:
+            return ones / one_one, 0.0
+        return (fixed_s, token_s) if fixed_s > 0 else (0.0, tokens / token_token)

@@ -1,9 +1,6 @@
-"""Compute a prompt and the log-probability of each of its tokens, chunk by chunk.
+"""Prefills of a prompt by itself, chunk by chunk: one with images or sounds, or one whose tokens are scored."""
 
-The prefix cache cannot help, since it holds no logits. Only the logits of one chunk are in memory at a time.
-"""
-
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import mlx.core as mx
 from mlx import nn
@@ -11,14 +8,31 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol.events import Logprob
 
-from ..sampling.logprobs import LogprobFormatter, score_tokens
+from .sampling.logprobs import LogprobFormatter, score_tokens
 
 MAX_LOGITS_BYTES: Final = 64 << 20
 """Maximum size of a chunk's logits as float32, in bytes."""
 
 
+class SoloPrefill(Protocol):
+    """The prefill of a prompt up to its last media input, or up to its last token."""
+
+    cache: list[Any]
+    """The KV cache of the tokens that are computed."""
+    done: int
+    """Number of tokens in the cache."""
+    end: int
+    """Number of tokens to compute in all."""
+
+    def advance(self, size: int) -> int:
+        """Encode one media input, or compute at most `size` tokens; return the number of tokens computed."""
+        ...
+
+
 class PromptScoring:
-    """The prefill of a prompt up to its last token, with log-probabilities. See `media_backend.MediaPrefill`.
+    """The prefill of a prompt up to its last token, with the log-probability of each token; see `SoloPrefill`.
+
+    The prefix cache cannot help, since it holds no logits. Only the logits of one chunk are in memory at a time.
 
     Args:
         network: The model.

@@ -1,16 +1,19 @@
-"""Prepare a request: render and tokenize its prompt, compile its grammar, and make its sequences."""
+"""Prepare a request in threads beside the runner: render and tokenize its prompt, and compile its grammar."""
 
 import contextlib
 from array import array
 from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from mlx_lm.tokenizer_utils import TokenizerWrapper
+from functools import partial
+from typing import Any, Final, Literal
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
 from ..engine.interface import ModelInfo
+from ..engine.preparation import PreparationThreads, Prepared
+from ..media import find_media_refs
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
@@ -22,10 +25,17 @@ from ..text_stream.detokenizer import make_detokenizers, token_bytes
 from ..text_stream.string_matcher import StringAutomaton
 from .media_backend import MediaBackend, MediaLayout
 from .output_processor import OutputProcessor
+from .sampling.logits_processors import check_logit_bias
 from .sampling.logprobs import LogprobFormatter
-from .sampling.penalties import check_logit_bias
 from .sequence import Sequence
-from .structured_output import Constraint, ConstraintFactory
+from .structured_output import Constraint, ConstraintFactory, is_constrained
+
+WorkKind = Literal["plain", "hard", "large"]
+THREAD_COUNTS: Final[dict[str, int]] = {"plain": 1, "hard": 2, "large": 1}
+"""Threads for each kind of work. Plain requests are prepared in order. Hard ones have a grammar or a chat template of
+their own. Large ones have much text, and take time and memory."""
+LARGE_BYTES: Final = 2**18
+"""Text from which a request is large, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ class PreparedRequest:
 
 
 class RequestPreparer:
-    """Prepares the requests of one model. `prepare` and `read_prompt` are safe in any thread.
+    """Prepares the requests of one model, in threads of its own. `prepare` and `read_prompt` are safe in any thread.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -55,7 +65,7 @@ class RequestPreparer:
 
     def __init__(
         self,
-        tokenizer: TokenizerWrapper,
+        tokenizer: Tokenizer,
         model: ModelInfo,
         max_bytes: int,
         media: MediaBackend | None = None,
@@ -79,13 +89,31 @@ class RequestPreparer:
         """Turns log-probabilities into the form of the protocol."""
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
+        self._threads = PreparationThreads(THREAD_COUNTS, scarce=("hard",))
+        self._probe = self._threads.start("plain", lambda media: self._probe_template(), ready=lambda: None)
+        """Runs while the model warms up."""
 
-    def warm_up(self) -> None:
-        """Prepare for structured output: about a second for a vocabulary of 150,000 tokens."""
-        with contextlib.suppress(RequestError):  # requests that need it report the error
-            self._grammars.prepare()
+    def start(
+        self, request: Generate | Chat | Tokenize, ready: Callable[[], None], size: int
+    ) -> Prepared[PreparedRequest] | Prepared[Prompt]:
+        """Start to prepare a request; see `ModelRunner.prepare`.
 
-    def probe_template(self) -> None:
+        Args:
+            request: The request.
+            ready: Called from a thread when the request is prepared.
+            size: Size of the request's line, in bytes.
+        """
+        work: Callable[..., Any] = self.read_prompt if isinstance(request, Tokenize) else self.prepare
+        return self._threads.start(_kind(request, size), partial(work, request), ready, partial(self._gather, request))
+
+    def close(self) -> None:
+        """Stop the threads. No request may be active."""
+        self._threads.close()
+
+    def _gather(self, request: Generate | Chat | Tokenize, ready: Callable[[], None]) -> Any:
+        return self._media.prefetch_media(request, ready) if self._media else None
+
+    def _probe_template(self) -> None:
         """Find out what the model's chat template supports, so that the first chat need not wait for it."""
         with contextlib.suppress(RequestError):
             probe_template(select_template(self._tokenizer, None, tools=False))
@@ -197,3 +225,11 @@ def _fills_gap(request: Generate | Chat) -> bool:
 def _continues_text(request: Generate | Chat) -> bool:
     """Return whether the answer continues a text of the prompt, and so may begin with a space."""
     return isinstance(request, Generate) or bool(request.prefix) or not request.add_generation_prompt
+
+
+def _kind(request: Generate | Chat | Tokenize, size: int) -> WorkKind:
+    """Return the kind of work that a request is, so that slow requests do not delay quick ones."""
+    if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in find_media_refs(request)) > LARGE_BYTES:
+        return "large"
+    has_template = not isinstance(request, Generate) and request.chat_template is not None
+    return "hard" if has_template or is_constrained(request) else "plain"

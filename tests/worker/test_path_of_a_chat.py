@@ -1,0 +1,10 @@
+from trace_chat import traced_files
+
+MAX_FILES = 52
+"""Number of files that a reader follows for one plain chat. Lower it with each file that leaves the path."""
+
+
+def test_a_plain_chat_runs_few_files():
+    files = traced_files()
+    assert {"worker.py", "generation/runner.py", "session/output_queue.py"} <= set(files)
+    assert len(files) <= MAX_FILES, files
