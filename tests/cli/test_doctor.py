@@ -95,6 +95,7 @@ def test_the_hub_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.check_hub(offline=False).level == "warn"
 
 
+@pytest.mark.slow
 def test_a_directory_for_temporary_files_that_others_can_change_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

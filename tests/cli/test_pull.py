@@ -22,6 +22,7 @@ from support.models.fake_hub import COMMIT, Hub, running
 from support.process.lmwire_command import Terminal
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
 WEIGHTS = "model.safetensors"
 
 
@@ -172,7 +173,6 @@ def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
     assert hub.requests == []
 
 
-@pytest.mark.slow
 def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:
     hub.stall = "model-2.safetensors"
     settings = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
