@@ -35,6 +35,8 @@ from support.process.worker_process import SECONDS
 from support.runners.generation_runners import open_runner
 from support.runners.stepped_engine import Bystander, Events, Silence
 
+pytestmark = pytest.mark.slow
+
 
 class Panic(BaseException):
     """An exception like that of pyo3 for a panic in Rust, which is not of class Exception either."""
@@ -129,7 +131,6 @@ CASES: Final = [(stage, Panic("at the disco")) for stage in STAGES] + [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "error"), CASES, ids=repr)
 def test_an_exception_ends_its_request_once_and_the_next_one_works(
     runner: GenerationRunner, stage: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
@@ -159,7 +160,6 @@ def test_an_exception_at_the_end_of_a_cancelled_answer_is_not_the_engines(
     assert runner.remove(1) == []
 
 
-@pytest.mark.slow
 def test_an_exception_at_a_line_ends_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = WorkerInside()
     monkeypatch.setattr(Session, "serve", raises_at_first(Panic("at the disco"), Session.serve))

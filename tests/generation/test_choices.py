@@ -9,6 +9,8 @@ from lmwire_worker.engine.interface import TokenDelta
 from support.models.misbehaving_models import RAISES, write_misbehaving_model
 from support.runners.generation_runners import FAMILIES, Driver, RunnerOf, ask, choices, open_runner
 
+pytestmark = pytest.mark.slow
+
 SAMPLED = {"temperature": 1.0, "max_tokens": 20}
 
 
@@ -74,7 +76,6 @@ def test_a_cancel_ends_all_of_them_wherever_they_stand(steps: int, runner_of: Ru
     assert driver.finish()[1].token_ids == ask(runner, Generate(prompt="neighbour", max_tokens=30))[0].token_ids
 
 
-@pytest.mark.slow
 def test_a_model_whose_rows_cannot_run_together_gives_its_choices_in_turn(tmp_path: Path) -> None:
     runner = open_runner(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
     runner.max_batch_size = 1  # as for a model whose caches cannot be joined

@@ -11,6 +11,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sequence import Status
 from support.runners.generation_runners import RunnerOf, ask
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [(3 * position) % 200 + 5 for position in range(100)]
 ALL = (Status.WAITING, Status.PREFILLING, Status.DECODING, Status.RESTARTING)
 

@@ -12,6 +12,8 @@ from lmwire_worker.generation.runner import GenerationRunner
 from support.media.shown_images import expected, expected_steps, image, shown
 from support.runners.generation_runners import Answer, Driver, ask, ask_alone, choices, gather
 
+pytestmark = pytest.mark.slow
+
 ONE, OTHER, TALL = image(1), image(2), image(3, 64, 128)
 
 
@@ -29,7 +31,6 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder: Path, question: str) -> None:
     request = replace(QUESTIONS[question], ignore_eos=False)
@@ -40,7 +41,6 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder:
     assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
 
 
-@pytest.mark.slow
 def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
     runner: GenerationRunner, folder: Path
 ) -> None:
@@ -54,7 +54,6 @@ def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
         assert [top.token_id for top in entry.top] == best
 
 
-@pytest.mark.slow
 def test_the_answer_depends_on_each_image_and_on_their_order(runner: GenerationRunner) -> None:
     pairs = [(ONE, OTHER), (OTHER, ONE), (ONE, ONE), (TALL, OTHER)]
     requests = [shown("Compare ", *pair, " now.", ignore_eos=True, logprobs=True) for pair in pairs]

@@ -12,6 +12,8 @@ from lmwire_worker.multimodal.placeholders import find_layout
 from support.media.shown_images import image, image_of, said, shown
 from support.runners.generation_runners import Driver, RunnerOf, ask, gather
 
+pytestmark = pytest.mark.slow
+
 ONE = image(1)
 
 
@@ -54,7 +56,6 @@ def test_without_an_image_a_placeholder_token_is_text(runner: GenerationRunner) 
     assert answer.error is None
 
 
-@pytest.mark.slow
 def test_a_token_for_a_part_of_an_image_in_a_text_is_refused(runner_of: RunnerOf) -> None:
     error = refused(runner_of("gemma3"), ONE, "What is <image_soft_token>?")
     assert (error.code, error.field) == ("invalid_request", "messages")

@@ -1,14 +1,13 @@
-"""Answers that consist of messages: gpt-oss's, on their channels and to tools, and those that mlx-lm describes."""
+"""Answers that consist of messages: gpt-oss's, on their channels and to tools, and Muse Spark's."""
 
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from lmwire_worker.output_parsing import CONTENT, REASONING
-from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, cut, parts_of, syntax_of
+from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, Letters, cut, parts_of, syntax_of
 
 
 class HarmonyCalls(LetterCalls):
@@ -29,7 +28,7 @@ class HarmonyCalls(LetterCalls):
 
 
 HARMONY_CALLS = replace(
-    CALLS, name="harmony", start="<|channel|>commentary to=", end="<|call|>", make_parser=HarmonyCalls
+    CALLS, name="harmony", start="<|channel|>commentary to=", end="<|call|>", shape=Letters(HarmonyCalls)
 )
 SYNTAX = syntax_of(*HARMONY, model_type="gpt_oss", tools=HARMONY_CALLS)
 OPENED = "<|start|>assistant"
@@ -103,15 +102,15 @@ def test_a_prefix_can_open_a_message() -> None:
 
 # Muse Spark.
 
-MUSE_CALLS = replace(CALLS, start="<atem:function_calls>", end="</atem:function_calls>")
-MUSE = syntax_of(tools=MUSE_CALLS, response_format=RESPONSE_FORMAT)
+MUSE_CALLS = replace(CALLS, name="muse_spark", start="<atem:function_calls>", end="</atem:function_calls>")
+MUSE = syntax_of(tools=MUSE_CALLS)
 MUSE_ANSWER = (
     "to=self<|message|>a<|eom|><|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>"
     "<|eom|><|start|>assistant to=user<|message|>b<|eot|>"
 )
 
 
-def test_messages_that_mlx_lm_describes_are_distinguished() -> None:
+def test_messages_of_muse_spark_are_distinguished() -> None:
     assert (MUSE.think_start, MUSE.think_end) == ("to=self<|message|>", "<|eom|>")
     assert MUSE.start_state("<|start|>assistant ") == "header"
     assert MUSE.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
@@ -146,6 +145,6 @@ def test_harmony_answers_are_parsed_alike_however_the_text_is_cut(
 
 
 @given(st.lists(st.sampled_from(MUSE_WORDS), max_size=30), st.lists(st.integers(0, 300)))
-def test_described_messages_are_parsed_alike_however_the_text_is_cut(words: list[str], places: list[int]) -> None:
+def test_messages_of_muse_spark_are_parsed_alike_however_the_text_is_cut(words: list[str], places: list[int]) -> None:
     text = "".join(words)
     assert parts_of(cut(text, places), MUSE) == parts_of([text], MUSE) == parts_of(text, MUSE)

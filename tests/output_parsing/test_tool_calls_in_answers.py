@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmwire_worker.output_parsing import CONTENT, REASONING, OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
-from support.runners.answer_parts import BARE, CALLS, TAGS, TO_THE_END, cut, parts_of, syntax_of
+from support.runners.answer_parts import BARE, CALLS, QUOTED, TAGS, TO_THE_END, Letters, cut, parts_of, syntax_of
 
 SYNTAX = syntax_of(*TAGS, tools=CALLS)
 OPEN_ENDED = syntax_of(*TAGS, tools=TO_THE_END)
@@ -21,9 +21,11 @@ G = ("call", "1", "g", "23", "whole")
     ("text", "expected"),
     [
         ("<call>f(1)</call>", [F]),
-        ("Sure. <call>f(1)</call>\n", [("content", "Sure. "), F, ("content", "\n")]),
+        ("Sure. <call>f(1)</call>\n", [("content", "Sure. "), F]),
         ("<call>f(1)g(23)</call>", [F, G]),
-        ("<call>f(1)</call>\n<call>g(23)</call>", [F, ("content", "\n"), G]),
+        ("<call>f(1)</call>\n<call>g(23)</call>", [F, G]),
+        ("<call>f(1)</call>\n\nDone.", [F, ("content", "\n\nDone.")]),
+        ("<call>f(1)</call>\n<call>g", [F, ("content", "\n<call>g")]),
         ("<think>a</think>\n<call>f(1)</call>", [("reasoning", "a"), ("content", "\n"), F]),
         ("<call>f(1)", [F]),
         ("<call>f(1)</ca", [F]),
@@ -95,7 +97,7 @@ def test_the_parser_receives_whether_its_section_was_closed(finished: bool) -> N
             ends.append(closed)
             return [], ""
 
-    syntax = syntax_of(tools=ToolFormat("told", "<call>", "</call>", lambda tools: Reader()))
+    syntax = syntax_of(tools=ToolFormat("told", "<call>", "</call>", Letters(lambda tools: Reader())))
     parts_of(["<call></call><call>"], syntax, finished=finished)
     assert ends == [True, finished]
 
@@ -108,6 +110,26 @@ def test_a_whole_call_in_reasoning_ends_the_reasoning() -> None:
     assert parts_of(["<think>a<call>f(1)</call>b"], SYNTAX) == [reasoning, F, ("content", "b")]
     assert parts_of(["<think>a<call>f(1)"], SYNTAX) == [reasoning, F]
     assert parts_of(["<think>a<call>f(1)</call>\n</think>\nb"], SYNTAX) == [reasoning, F, ("content", "\n\nb")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>a<call>f(1)</call>b</think>c", [("reasoning", "a<call>f(1)</call>b"), ("content", "c")]),
+        ("<think>a<call>f(1)</call></think><call>f(1)</call>", [("reasoning", "a<call>f(1)</call>"), F]),
+        ("<think>a<call>f(1)</call>b", [("reasoning", "a"), F, ("content", "b")]),
+        ("<think>a<call>f(1)</call><call>g(23)</call>", [("reasoning", "a"), F, G]),
+        ("<think>a<call>f</call>b<call>f(1)</call>", [("reasoning", "a<call>f</call>b"), F]),
+        ("<think>a<call>f(1)", [("reasoning", "a"), F]),
+        ("<think>a<call>f", [("reasoning", "a<call>f")]),
+    ],
+)
+def test_in_most_families_a_call_in_reasoning_that_closes_is_quoted(text: str, expected: list[tuple[str, ...]]) -> None:
+    syntax = syntax_of(*TAGS, tools=QUOTED)
+    assert parts_of([text], syntax) == expected
+    assert parts_of(text, syntax) == expected
+    for place in range(len(text)):
+        assert parts_of([text[:place], text[place:]], syntax) == expected
 
 
 def test_an_invalid_call_in_reasoning_stays_reasoning() -> None:

@@ -1,5 +1,4 @@
 """Reasoning on, off and by default, in the prompt."""
-# ruff: noqa: RUF001
 
 from typing import Any
 
@@ -142,3 +141,21 @@ def test_earlier_reasoning_goes_to_templates_that_write_it() -> None:
     harmony = prompt(GPT_OSS, *turns, add_generation_prompt=False, continue_final_message=True, syntax=HARMONY)
     assert "<|channel|>analysis<|message|>A greeting.<|end|>" in harmony.text
     assert "A greeting." not in prompt(LLAMA31, *turns, syntax=PLAIN).text
+
+
+@pytest.mark.parametrize("template", [None, QWEN3, GLM, DEEPSEEK_V3])
+def test_a_message_of_reasoning_alone_can_be_continued(template: str | None) -> None:
+    begun = assistant("", reasoning="First, I")
+    found = prompt(template, user("Hi"), begun, continue_final_message=True, add_generation_prompt=False)
+    assert found.text.endswith(found.opening)
+    assert found.text.endswith("First, I")
+    assert QWEN.think_start is not None
+    assert found.opening.count(QWEN.think_start) == 1
+    assert "</think>" not in found.opening
+
+
+def test_reasoning_alone_cannot_be_continued_by_a_model_that_does_not_reason() -> None:
+    with pytest.raises(RequestError) as caught:
+        begun = assistant("", reasoning="First, I")
+        prompt(LLAMA31, user("Hi"), begun, syntax=PLAIN, continue_final_message=True, add_generation_prompt=False)
+    assert (caught.value.code, caught.value.field) == ("invalid_request", "continue_final_message")

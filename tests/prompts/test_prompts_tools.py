@@ -181,7 +181,7 @@ def test_a_template_whose_calls_are_not_those_that_are_read_is_taught_them() -> 
 
 @pytest.mark.parametrize(
     ("syntax", "fields", "field"),
-    [(PLAIN, {"tools": [WEATHER]}, "tools"), (LLAMA, {"tools": [WEATHER]}, "tools"), (LLAMA, {}, "messages")],
+    [(PLAIN, {"tools": [WEATHER]}, "tools"), (HARMONY, {"tools": [WEATHER]}, "tools"), (HARMONY, {}, "messages")],
     ids=["no format is known", "the format cannot be taught", "calls of the past"],
 )
 def test_tools_that_the_prompt_cannot_express_are_refused(syntax: Syntax, fields: Any, field: str) -> None:

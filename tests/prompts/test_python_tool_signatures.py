@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_protocol import Function
-from lmwire_worker.prompts.python_tool_signatures import call_text, literal, signature
+from lmwire_worker.prompts.python_tool_signatures import signature
+from lmwire_worker.tool_parsers.python_calls import call_text, literal
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -94,6 +94,7 @@ def test_every_done_form_that_the_facts_name_is_in_the_schema() -> None:
         assert forms[command["done"]]["properties"]["event"] == {"const": "done"}
 
 
+@pytest.mark.slow
 def test_a_start_does_not_pay_for_the_schema() -> None:
     code = "import lmwire_protocol, sys; sys.exit('lmwire_protocol.schema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=SECONDS).returncode == 0

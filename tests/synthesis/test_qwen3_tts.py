@@ -19,6 +19,8 @@ from lmwire_worker.synthesis.qwen3_tts import MAX_FRAMES, STEP_S
 from lmwire_worker.synthesis.runner import SynthesisRunner, encode_samples
 from support.models.random_synthesis import write_qwen3_tts
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Hello there. How are you?"
 FolderOf = Callable[[str], Path]
 
@@ -53,7 +55,6 @@ def speak(runner: SynthesisRunner, seed: int = 1, **fields: Any) -> tuple[bytes,
     return samples, reason
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "request_fields", "arguments"),
     [
@@ -131,7 +132,6 @@ def test_a_field_that_the_model_cannot_honour_is_refused(
     assert (refused.value.field, refused.value.code) == (field, code)
 
 
-@pytest.mark.slow
 def test_a_small_model_with_voices_takes_no_instructions(tmp_path: Path) -> None:
     runner = open_runner(write_qwen3_tts(tmp_path / "small", tts_model_size="0b6"))
     with pytest.raises(RequestError, match="instructions: this model does not use it"):

@@ -13,6 +13,8 @@ from lmwire_worker.models.resolve import BUILTIN
 from support.process.worker_process import WorkerProcess
 from train import Plan
 
+pytestmark = pytest.mark.slow
+
 SMALL: dict[str, Any] = train.SHAPE | {
     "vocab_size": 512,
     "hidden_size": 32,
@@ -55,7 +57,6 @@ def test_text_made_by_other_processes_is_the_same(trained: Path, tmp_path: Path)
     assert (trained / "model.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
 
 
-@pytest.mark.slow
 def test_what_it_writes_loads_in_a_worker_and_can_be_evaluated(trained: Path) -> None:
     with WorkerProcess() as worker:
         model = worker.load(trained)

@@ -180,11 +180,7 @@ def test_a_value_between_tags_may_hold_other_tags() -> None:
 
 def test_a_call_inside_a_value_is_not_called() -> None:
     text = "<function=f><parameter=days>\n<function=add></function>\n</parameter></function>"
-    reader = FORMATS["qwen3_coder"].make_parser([tool("f")])
-    fragments = reader.push(text)
-    last, rest = reader.end()
-    assert [fragment.complete for fragment in fragments + last] == [None, False]
-    assert rest == text
+    assert calls("qwen3_coder", text, [tool("f")]) == [("f", {"days": "<function=add></function>"}, None)]
 
 
 @pytest.mark.parametrize(

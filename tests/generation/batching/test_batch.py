@@ -230,6 +230,7 @@ def test_a_checkpoint_holds_what_is_computed(network: Any, batch: Batch) -> None
     assert batch.checkpoint(row) is None
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_window_after_a_long_chunk_is_no_longer_than_the_window() -> None:
     mx.random.seed(4)
     network = WindowModel(

@@ -12,6 +12,8 @@ from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_chunks
 
+pytestmark = pytest.mark.slow
+
 EVEN = [301] * 4
 UNEVEN = (40, 150, 300, 301, 302)
 

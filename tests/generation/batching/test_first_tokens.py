@@ -10,6 +10,8 @@ from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Driver, RunnerOf, ask_alone
 
+pytestmark = pytest.mark.slow
+
 PROMPT = [(3 * position) % 200 + 5 for position in range(20)]
 
 

@@ -17,6 +17,8 @@ from lmwire_worker.generation.prefill_policy import SATURATING_TOKENS, PrefillPo
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
+pytestmark = pytest.mark.slow
+
 LONG = 1300
 MANY = 8
 
@@ -114,7 +116,6 @@ def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
 # What comes of it.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_in_length_buckets_are_those_given_alone(family: str, runner_of: RunnerOf) -> None:
     runner = runner_of(family)
@@ -195,7 +196,6 @@ def test_a_group_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> Non
         driver.remove(key)
 
 
-@pytest.mark.slow
 def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_of: FolderOf) -> None:
     alone = open_runner(folder_of("llama"))
     beside = mx.zeros(20 * 2**20)
@@ -203,7 +203,6 @@ def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_o
     assert open_runner(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
 
 
-@pytest.mark.slow
 def test_a_short_prompt_does_not_wait_for_a_long_one(runner_of: RunnerOf) -> None:
     driver = Driver(runner_of("mamba"))  # whose prompts are processed one at a time
     driver.add(0, long())

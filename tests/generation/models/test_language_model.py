@@ -17,6 +17,8 @@ from lmwire_worker.generation.language_model import check_architecture, open_sha
 from lmwire_worker.models.architectures import import_architecture, read_config
 from random_model import FAMILIES, write_model
 
+pytestmark = pytest.mark.slow
+
 
 def same_weights(network: nn.Module, other: nn.Module) -> bool:
     weights, others = (dict(tree_flatten(part.parameters())) for part in (network, other))

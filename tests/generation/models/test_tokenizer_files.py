@@ -17,6 +17,7 @@ from transformers.models.auto.tokenization_auto import (
     TOKENIZER_MAPPING_NAMES,
 )
 
+from lmwire_protocol import RequestError
 from lmwire_worker.models.architectures import remapped_types
 from lmwire_worker.models.resolve import BUILTIN
 from lmwire_worker.models.tokenizer import Tokenizer
@@ -245,6 +246,8 @@ def test_templates_in_files_of_their_own(tmp_path: Path) -> None:
         ("kimi_k2", {"auto_map": {"AutoTokenizer": ["code.Tokenizer", None]}}),
         ("llama", {"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}),
         ("mistral", {"tokenizer_class": "LlamaTokenizer", "fix_mistral_regex": True}),
+        ("llava_next", {"tokenizer_class": "LlamaTokenizer"}),
+        ("bert", {}),
     ],
 )
 def test_other_folders_are_left_to_transformers(model_type: str, settings: dict[str, Any], tmp_path: Path) -> None:
@@ -256,6 +259,15 @@ def test_a_class_is_not_given_a_vocabulary_of_another_kind(tmp_path: Path) -> No
     config = {"model_type": "llama"}
     write(tmp_path, "unigram", config, {"tokenizer_class": "LlamaTokenizer"})
     assert read_tokenizer(tmp_path, config) is None
+
+
+def test_more_templates_than_any_model_has_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "bytes")
+    (tmp_path / "additional_chat_templates").mkdir()
+    for number in range(101):
+        (tmp_path / "additional_chat_templates" / f"{number}.jinja").write_text(LINES)
+    with pytest.raises(RequestError, match="101 chat templates"):
+        load_tokenizer(tmp_path, {"model_type": "llama"}, trust_remote_code=False)
 
 
 def test_mistrals_own_file_is_left_to_transformers(tmp_path: Path) -> None:

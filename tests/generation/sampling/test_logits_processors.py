@@ -58,6 +58,7 @@ def logits_of(rows: int, dtype: mx.Dtype = mx.float32) -> mx.array:
     return (mx.random.normal((rows, VOCABULARY), key=mx.random.key(rows)) * 3).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_penalties_of_every_row_are_those_of_mlx_lm(seed: int) -> None:
     chance = random.Random(seed)
@@ -75,6 +76,7 @@ def test_penalties_of_every_row_are_those_of_mlx_lm(seed: int) -> None:
                 assert mx.array_equal(result[row], expected[0]).item(), (step, fields)
 
 
+@pytest.mark.slow
 def test_logits_of_half_precision_are_changed_in_float32() -> None:
     fields = request(repetition_penalty=1.3, presence_penalty=0.1, frequency_penalty=0.1, logit_bias={2: 0.3})
     logits = logits_of(2, mx.bfloat16)
@@ -155,6 +157,7 @@ def test_a_bias_for_an_unknown_token_is_refused_with_its_path() -> None:
     assert "vocabulary has 80" in refusal.value.message
 
 
+@pytest.mark.slow
 def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
     runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:
@@ -174,6 +177,7 @@ def test_an_answer_is_what_the_model_gives_under_mlx_lms_processors(
         assert answer.finish_reason == "length"
 
 
+@pytest.mark.slow
 def test_an_answer_has_min_tokens_before_it_ends(
     runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:

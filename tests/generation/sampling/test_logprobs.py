@@ -39,6 +39,7 @@ def look(requests: list[Generate], logits: mx.array, tokens: list[int], xp: Any)
     return [None if handle is None else describe(handle) for handle in handles]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
@@ -123,6 +124,7 @@ def test_a_token_shows_its_bytes_where_its_text_is_incomplete(data: bytes, text:
     assert (logprob.top[0].token, logprob.top[0].bytes) == (text, shown)
 
 
+@pytest.mark.slow
 def test_an_answer_has_the_models_own_log_probabilities_whatever_is_done_to_its_logits(
     runner_of: Callable[[str], GenerationRunner], folder_of: Callable[[str], Path]
 ) -> None:

@@ -78,6 +78,7 @@ def test_filters_keep_the_tokens_that_mlx_lm_keeps(
     assert mx.allclose(weights / weights.sum(axis=-1, keepdims=True), tempered, atol=1e-5).item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("xp", [np, mx])
 @pytest.mark.parametrize("threshold", [0.0, 0.02, 0.1, 0.5])
 @pytest.mark.parametrize("filters", [{}, {"top_p": 0.9}, {"top_k": 3}, {"top_p": 0.8, "top_k": 7, "min_p": 0.03}])
@@ -189,6 +190,7 @@ def test_a_banned_token_comes_only_where_nothing_else_may(xp: Any, temperature: 
     assert sample(sampler, only) == [0] * 8
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order(
     runner_of: Callable[[str], GenerationRunner],
 ) -> None:
@@ -206,6 +208,7 @@ def test_the_same_seed_gives_the_same_answer_alone_together_and_in_another_order
     assert tokens == [answer.token_ids for answer in alone] == [answer.token_ids for answer in backwards[::-1]]
 
 
+@pytest.mark.slow
 def test_another_seed_gives_another_answer(runner_of: Callable[[str], GenerationRunner]) -> None:
     fields = Generate(prompt="hello", max_tokens=20, temperature=1)
     first, second = ask(runner_of("qwen3"), fields, fields, seeds=[1, 2])

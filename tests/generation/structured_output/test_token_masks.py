@@ -193,3 +193,27 @@ def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker
 def test_a_reasoning_budget_is_ignored_for_a_model_without_reasoning(speaker: Speaker) -> None:
     syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
     assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None
+
+
+@pytest.mark.parametrize("is_preferred", [True, False])
+def test_reasoning_that_nobody_asked_for_opens_a_forced_answer_only_if_the_model_prefers_it(
+    speaker: Speaker, is_preferred: bool
+) -> None:
+    (start,) = tokens(speaker, "<think>")
+    logits = mx.zeros((1, speaker.size))
+    logits[0, start if is_preferred else start - 1] = 1.0
+    masks = TokenMasks([speaker.constraint(chat(format=RegexFormat("[a-z]{3}")))])
+    masked = np.asarray(masks(logits, [0]))
+    assert np.isfinite(masked[0]).any()
+    assert np.isfinite(masked[0, start]) == is_preferred
+
+
+def test_the_reasoning_of_a_forced_answer_leaves_room_for_the_answer(speaker: Speaker) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), max_tokens=8)
+    masks = TokenMasks([speaker.constraint(request, thinking=True)])
+    (word,), closing = tokens(speaker, "ka"), tokens(speaker, "</think>")
+    allowed = allowed_tokens(masks, [0], speaker.size)
+    for _ in range(4):
+        assert allowed[0].sum() > 1
+        allowed = allowed_tokens(masks, [word], speaker.size)
+    assert np.flatnonzero(allowed[0]).tolist() == closing

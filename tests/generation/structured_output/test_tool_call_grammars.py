@@ -9,12 +9,11 @@ from typing import Any
 import jsonschema
 import llguidance
 import pytest
-from mlx_lm.chat_templates.muse_spark import RESPONSE_FORMAT
 
 from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
-from lmwire_worker.generation.structured_output.tool_call_grammars import LAYOUTS
+from lmwire_worker.generation.structured_output.tool_call_grammars import loosen_schema
 from lmwire_worker.output_parsing import OutputParser, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
 from support.runners.constrained import Speaker, tool, write_tokenizer
@@ -35,9 +34,32 @@ SPECIAL = {
     "function_gemma": ["<start_function_call>", "<end_function_call>", "<escape>"],
     "llama3_json": ["<|python_tag|>"],
     "muse_spark": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"],
+    "mistral_call_id": ["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"],
+    "mistral_nemo": ["[TOOL_CALLS]"],
+    "deepseek_v3": [
+        "<｜tool▁calls▁begin｜>",
+        "<｜tool▁calls▁end｜>",
+        "<｜tool▁call▁begin｜>",
+        "<｜tool▁call▁end｜>",
+        "<｜tool▁sep｜>",
+    ],
+    "command_r7b": ["<|START_ACTION|>", "<|END_ACTION|>"],
+    "solar_open": ["<|begin|>", "<|content|>", "<|end|>", "<|think|>", "<|tool_calls|>", "<|tool_call:begin|>"],
 }
 """Markers that are special tokens in models of that format."""
-PLAIN = ["<tool_call>", "</tool_call>", "</parameter>", "</param>", "</arg_value>", "</longcat_arg_value>"]
+PLAIN = [
+    "<tool_call>",
+    "</tool_call>",
+    "</parameter>",
+    "</param>",
+    "</arg_value>",
+    "</longcat_arg_value>",
+    "</arg_value:opensource>",
+    "</｜DSML｜parameter>",
+    "</steptml:parameter>",
+    "</atem:parameter>",
+    "]<]minimax[>[",
+]
 """Tokens that stand for their text, as some models have them, so that random text comes to an end."""
 COORDINATE = {"type": "number", "minimum": -9, "maximum": 9}
 TOOLS = [
@@ -70,6 +92,8 @@ TOOLS = [
     Tool(function=Function(name="now")),
 ]
 SEEDS = range(8)
+OPENINGS = {"functionary_v3_2": ">>>"}
+"""The prompt's part of a turn, in families that need it."""
 TEXT_MARKERS = ("minicpm5", "gemma3_code", "llama3_json")
 """Formats whose calls start with text that random text hardly ever holds."""
 
@@ -107,6 +131,8 @@ class Read:
 
 
 def read(speaker: Speaker, text: str, tools: Sequence[Tool] = TOOLS, opening: str = "") -> Read:
+    if speaker.syntax.tools is not None:
+        opening = opening or OPENINGS.get(speaker.syntax.tools.name, "")
     answer = OutputParser(speaker.syntax, speaker.syntax.start_state(opening), tools, parses_calls=True)
     read, name, arguments = Read(), "", ""
     for part in answer.push(text) + answer.end(finished=True):
@@ -145,15 +171,50 @@ def test_a_required_call_is_read_back_and_its_schema_holds(speaker_of: SpeakerOf
 def test_several_required_calls_are_read_back(speaker_of: SpeakerOf, name: str) -> None:
     tools = [tool(days={"type": "integer", "maximum": 9, "minimum": 0}), tool("now", soon={"type": "boolean"})]
     request = chat(tools=tools, tool_choice="required", reasoning="off")
-    counts = set()
-    for seed in SEEDS:
+    counts: set[int] = set()
+    form = FORMATS[name]
+    is_single = form.between_calls is None and form.between_sections is None
+    for seed in range(40):
         answer = read(speaker_of(name), speaker_of(name).say(request, seed), tools)
         for call in answer.calls:
             check(call, tools)
         assert not answer.content.strip()
         counts.add(len(answer.calls))
+        if seed >= len(SEEDS) and (is_single or max(counts) > 1):
+            break
     assert 0 not in counts
-    assert (max(counts) > 1) == (name not in ("harmony", "llama3_json"))
+    assert name == "hy3" or (max(counts) > 1) == (not is_single)  # random text hardly ever begins its second call
+
+
+NULLABLE = Tool(
+    function=Function(
+        name="find",
+        parameters={
+            "type": "object",
+            "properties": {
+                "word": {"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null"}], "default": None},
+                "count": {"type": ["integer", "null"], "minimum": 1, "maximum": 9},
+                "near": {"$ref": "#/$defs/Place"},
+                "kind": {"enum": ["a", 1, None]},
+                "tags": {"type": "array", "items": {"type": ["string", "null"], "maxLength": 3}, "maxItems": 2},
+            },
+            "required": ["word", "count", "near", "kind"],
+            "additionalProperties": False,
+            "$defs": {"Place": {"type": "object", "properties": {"x": {"type": "integer", "maximum": 9, "minimum": 0}},
+                                "required": ["x"], "additionalProperties": False}},
+        },
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ("qwen3_coder", "minimax_m2", "minimax_m3", "gemma4", "glm47", "kimi_k3", "pythonic"))
+def test_parameters_may_have_several_types_in_every_notation(speaker_of: SpeakerOf, name: str) -> None:
+    request = chat(tools=[NULLABLE], tool_choice="required", parallel_tool_calls=False, reasoning="off")
+    for seed in range(12):
+        text = speaker_of(name).say(request, seed)
+        calls = read(speaker_of(name), text, [NULLABLE]).calls
+        assert len(calls) == 1, text
+        check(calls[0], [NULLABLE])
 
 
 @pytest.mark.parametrize("name", ("json_tools", "qwen3_coder", "harmony"))
@@ -185,7 +246,7 @@ def test_with_tool_choice_auto_a_strict_tools_schema_holds(speaker_of: SpeakerOf
     assert name in TEXT_MARKERS or {call[0] for call in calls} == {"get_weather", "draw"}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ("json_tools", "mistral", "qwen3_coder", "glm47", "harmony", "kimi_k2", "gemma4"))
 def test_with_a_format_and_tools_the_answer_is_calls_or_of_the_format(speaker_of: SpeakerOf, name: str) -> None:
     request = chat(format=RegexFormat("[a-z]{3}"), reasoning="off", parallel_tool_calls=False)
     kinds = set()
@@ -204,7 +265,7 @@ def test_gemmas_arguments_are_in_the_order_of_the_signature_in_the_prompt(speake
     speaker = speaker_of("gemma3_code")
     calls = [read(speaker, speaker.say(request, seed), tools).calls[0] for seed in range(20)]
     assert {tuple(arguments) for _, arguments in calls} == {("city",), ("city", "days")}
-    assert list(LAYOUTS["gemma3_code"].loosen(parameters)["properties"]) == ["city", "days"]
+    assert list(loosen_schema(FORMATS["gemma3_code"], parameters)["properties"]) == ["city", "days"]
 
 
 def test_with_tool_choice_none_only_the_format_counts(speaker_of: SpeakerOf) -> None:
@@ -234,7 +295,6 @@ def test_a_required_call_is_refused_for_a_model_without_tool_calls(speaker_of: S
 
 def test_messages_of_muse_spark_go_to_the_function_or_the_user(speaker_of: SpeakerOf) -> None:
     tokenizer = speaker_of("muse_spark").tokenizer
-    tokenizer.response_format = RESPONSE_FORMAT
     speaker = Speaker(tokenizer, FORMATS["muse_spark"])
     for request in (
         chat(tool_choice="required", parallel_tool_calls=False),
@@ -284,11 +344,9 @@ def test_arguments_are_an_object_if_their_schema_has_no_type(speaker_of: Speaker
         ("json_tools", {"properties": {"x": {"not": {}}}}, "parameters.properties.x.not"),
         ("qwen3_coder", {"properties": {"x": {"type": "string", "pattern": "a"}}}, "parameters.properties.x.pattern"),
         ("json_tools", {"type": "string"}, "parameters.type"),
-        ("qwen3_coder", {"properties": {"x": {"anyOf": [{"type": "null"}]}}}, "parameters.properties.x"),
         ("minimax_m2", {"minProperties": 1}, "parameters.minProperties"),
         ("glm47", {"properties": {"<x>": {"type": "string"}}}, "parameters.properties.<x>"),
         ("pythonic", {"properties": {"class": {"type": "string"}}}, "parameters.properties.class"),
-        ("gemma4", {"properties": {"x": {"type": "array", "items": {}}}}, "parameters.properties.x.items"),
     ],
 )
 def test_parameters_that_cannot_be_enforced_are_refused_by_their_path(

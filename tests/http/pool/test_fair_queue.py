@@ -16,7 +16,7 @@ from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND
 from support.http.http_pool import awaited, pooled, until
-from support.http.http_server import MOCK, Server, served, served_process, stopped_worker, wait_until
+from support.http.http_server import MOCK, Server, served_process, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
@@ -216,6 +216,7 @@ DECODES: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "has_image", "at_once"),
     [("decode", True, MAX_DECODING + 1), ("decoded", True, MANY), ("decode", False, MANY)],
@@ -229,7 +230,10 @@ def test_images_wait_until_those_of_others_are_decoded(
     content = [{"type": "text", "text": text}, *([image] if has_image else [])]
     message = {"role": "user", "content": content}
     body = {"model": "mock", "stream": True, "messages": [message], "strict_media": False}
-    with served("mock", "--worker", f"{MOCK} --scenario {tmp_path / 'decodes.json'}") as server, ExitStack() as clients:
+    with (
+        served_process("mock", "--worker", f"{MOCK} --scenario {tmp_path / 'decodes.json'}") as server,
+        ExitStack() as clients,
+    ):
         for _ in range(MANY):
             clients.enter_context(RawClient(server.url)).ask("POST", CHAT, body)
         wait_until(lambda: users(server, None) == MANY, "they do not come")

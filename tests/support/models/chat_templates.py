@@ -1,5 +1,4 @@
 """Chat templates that behave like those of well-known families, in few lines each."""
-# ruff: noqa: RUF001
 
 QWEN3 = """
 {%- if tools %}

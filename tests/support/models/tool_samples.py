@@ -6,6 +6,7 @@ from typing import Any
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
+from lmwire_worker.tool_parsers import FORMATS, ToolFormat, WrittenCall
 
 Call = tuple[str, Mapping[str, Any]]
 """A function's name and its arguments."""
@@ -104,5 +105,20 @@ WRITERS: dict[str, Callable[[Sequence[Call]], str]] = {
 }
 """Writers of a section of calls, by format."""
 
-ONE_CALL = frozenset({"glm47", "laguna", "longcat", "minicpm5", "harmony"})
+
+def _written(tool_format: ToolFormat) -> Callable[[Sequence[Call]], str]:
+    """Return a writer of the texts of a format."""
+
+    def write(calls: Sequence[Call]) -> str:
+        texts = [tool_format.shape.write(WrittenCall(*call, f"{index:09}"), index) for index, call in enumerate(calls)]
+        return f"{tool_format.before}{(tool_format.between_calls or ' ').join(texts)}{tool_format.after}"
+
+    return write
+
+
+WRITERS |= {name: _written(found) for name, found in FORMATS.items() if name not in WRITERS}
+
+ONE_CALL = frozenset(
+    {"glm45", "glm47", "laguna", "longcat", "minicpm5", "harmony", "functionary_v3_1", "functionary_v3_2"}
+)
 """Formats whose sections hold one call."""

@@ -1,6 +1,7 @@
 """Helpers for tests of parsed answers: tokenizers that have only markers, a parser of calls, and joined parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ from tokenizers.models import WordLevel
 
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
-from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat
+from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat, WrittenCall
 
 TAGS = ("<think>", "</think>")
 GEMMA4 = ("<|channel>", "<channel|>")
@@ -76,9 +77,23 @@ class LetterCalls:
             self._name = self._name + character if character.isalpha() else "!"
 
 
-CALLS = ToolFormat("letters", "<call>", "</call>", LetterCalls)
-TO_THE_END = ToolFormat("letters", "[CALL]", "", LetterCalls)
-BARE = ToolFormat("letters", "<|call|>", "", lambda tools: LetterCalls(tools, bare=True), bare=True)
+@dataclass(frozen=True)
+class Letters:
+    """The shape of calls for a parser, which makes one parser for each section."""
+
+    parser: Callable[[Sequence[Any]], Any]
+
+    def make_parser(self, tools: Sequence[Any]) -> Any:
+        return self.parser(tools)
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        return f"{call.name}({''.join(map(str, call.arguments.values()))})"
+
+
+CALLS = ToolFormat("letters", "<call>", "</call>", Letters(LetterCalls), ends_reasoning=True)
+QUOTED = ToolFormat("letters", "<call>", "</call>", Letters(LetterCalls))
+TO_THE_END = ToolFormat("letters", "[CALL]", "", Letters(LetterCalls), ends_reasoning=True)
+BARE = ToolFormat("letters", "<|call|>", "", Letters(lambda tools: LetterCalls(tools, bare=True)), bare=True)
 
 
 def cut(text: str, places: Iterable[int]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
-from lmwire_worker.output_parsing import Syntax, harmony
+from lmwire_worker.output_parsing import FAMILIES, Syntax
 from lmwire_worker.prompts.builder import Prompt, build_prompt
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.tool_parsers import FORMATS
@@ -50,7 +50,8 @@ LLAMA = _syntax("llama3_json")
 GEMMA = _syntax("gemma3_code")
 MISTRAL_MARKS = _syntax("mistral")
 FOLDED = _syntax("json_tools")
-HARMONY = Syntax(harmony.STATES, "header", harmony.THINK_START, harmony.THINK_END, FORMATS["harmony"])
+_HARMONY = FAMILIES["harmony"]
+HARMONY = Syntax(_HARMONY.states, _HARMONY.initial, *(_HARMONY.reasoning or (None, None)), FORMATS["harmony"])
 
 
 def prompt(template: str | None, *messages: Message, syntax: Syntax = QWEN, **fields: Any) -> Prompt:

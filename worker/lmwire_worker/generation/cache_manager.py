@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Final
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
@@ -12,9 +12,10 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.events import CacheStats
 
 from ..models.device_memory import format_bytes
+from ..multimodal.feature_cache import FeatureCache
+from ..multimodal.media_input import MediaInput
 from .admission import MemoryBudget
 from .batching import Checkpoint
-from .media_backend import FeatureCache
 from .prefix_cache import CacheHit, CacheSchema, DiskRead, DiskTier, PrefixCache, logits_match
 from .sequence import Sequence
 
@@ -48,7 +49,7 @@ class CacheManager:
         eos_token_ids: set[int],
         disk: DiskTier | None = None,
         features: FeatureCache | None = None,
-        media_in_use: Callable[[], Collection[Any]] = lambda: (),
+        media_in_use: Callable[[], Collection[MediaInput]] = lambda: (),
     ) -> None:
         self._network = network
         self._eos_token_ids = eos_token_ids

@@ -21,8 +21,9 @@ from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
-from ..output_parsing import Syntax, find_syntax
+from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
+from ..prompts.model_syntax import find_syntax
 from ..prompts.model_templates import choose_template
 from .admission import MemoryBudget, RowCost, short_answer_bytes
 from .disk_cache_options import DiskCacheOptions
@@ -65,6 +66,7 @@ class TextModelLoader:
             check_architecture(context.config)
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
+        template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
         syntax = _find_syntax(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
@@ -76,9 +78,7 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        model = replace(
-            model, chat_template_name=choose_template(tokenizer, request.chat_template_name, context.template_dir)
-        )
+        model = replace(model, chat_template_name=template_name)
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:

@@ -1,10 +1,10 @@
 """The contract between text generation and the package that reads images and sounds.
 
-Generation knows no media library. A loader of a multimodal model passes an object with these methods; see
-`lmwire_worker.multimodal`.
+Generation imports no media library, and only the types of `lmwire_worker.multimodal` that need none. A loader of a
+multimodal model passes objects with these methods.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,81 +13,10 @@ from ..engine.preparation import Media
 from ..media import MediaPolicy
 from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import Tokenizer
+from ..multimodal.feature_cache import FeatureCache
+from ..multimodal.placeholders import MediaLayout
 from ..prompts.media_expander import MediaExpander
 from .solo_prefill import SoloPrefill
-
-
-class MediaInput(Protocol):
-    """One image or sound, as the model takes it."""
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the input and of its features, in bytes."""
-        ...
-
-
-class MediaPlace(Protocol):
-    """The place of one media input in a prompt."""
-
-    @property
-    def media_input(self) -> Any:
-        """The `MediaInput`."""
-        ...
-
-
-class MediaLayout(Protocol):
-    """The places of all media input in one prompt."""
-
-    end: int
-    """Tokens up to the end of the last media input."""
-
-    @property
-    def ranges(self) -> Sequence[MediaPlace]:
-        """The ranges of placeholder tokens, in the order of the prompt."""
-        ...
-
-    def cache_keys(self, tokens: list[int]) -> list[int]:
-        """Return tokens with the placeholder tokens replaced by numbers that depend on the media."""
-        ...
-
-
-class FeatureCache(Protocol):
-    """Media input that is cached between requests."""
-
-    budget: int
-    """Maximum size in bytes."""
-    evictions: int
-    """Number of entries that were evicted."""
-
-    def limit_budget(self, bytes: int, /) -> int:
-        """Lower the budget to at most this many bytes, and return the budget."""
-        ...
-
-    def track_use(self, in_use: Callable[[], Collection[Any]], /) -> None:
-        """Set the function that lists the media input of running requests, which is never evicted."""
-        ...
-
-    @property
-    def bytes(self) -> int:
-        """Size of all media input, cached or in use."""
-        ...
-
-    @property
-    def stale_since(self) -> float | None:
-        """Last use of the next entry to evict, as `time.monotonic` counts; None if nothing can be evicted."""
-        ...
-
-    def evict(self, bytes: int) -> int:
-        """Evict at least `bytes`, if possible, and return the number of bytes freed."""
-        ...
-
-    def clear(self) -> int:
-        """Evict everything, and return the number of bytes freed."""
-        ...
-
-    def count(self) -> tuple[int, int]:
-        """Return the number of cached entries and their size in bytes."""
-        ...
 
 
 class MediaBackend(MediaExpander, Protocol):
@@ -107,7 +36,9 @@ class MediaBackend(MediaExpander, Protocol):
         """Start to read a request's media; return None if it has none. `ready` is called from another thread."""
         ...
 
-    def prefill(self, layout: Any, tokens: list[int], cache: list[Any] | None, cached_tokens: int) -> SoloPrefill:
+    def prefill(
+        self, layout: MediaLayout, tokens: list[int], cache: list[Any] | None, cached_tokens: int
+    ) -> SoloPrefill:
         """Return the prefill of a prompt's beginning.
 
         Args:
@@ -118,11 +49,11 @@ class MediaBackend(MediaExpander, Protocol):
         """
         ...
 
-    def compute_cache(self, layout: Any, tokens: list[int]) -> list[Any]:
+    def compute_cache(self, layout: MediaLayout, tokens: list[int]) -> list[Any]:
         """Return a new KV cache with a prompt's beginning, computed at once."""
         ...
 
-    def set_rope_delta(self, layout: Any, tokens: list[int], cache: list[Any]) -> None:
+    def set_rope_delta(self, layout: MediaLayout, tokens: list[int], cache: list[Any]) -> None:
         """Correct the positions that follow a prompt's media in a KV cache from the prefix cache."""
         ...
 

@@ -14,16 +14,18 @@ from ..engine.interface import ModelInfo
 from ..engine.preparation import PreparationThreads, Prepared
 from ..media import find_media_refs
 from ..models.tokenizer import Tokenizer
-from ..output_parsing import REASONING, OutputParser, Syntax, find_syntax
+from ..multimodal.placeholders import MediaLayout
+from ..output_parsing import REASONING, OutputParser, Syntax
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.infill import InfillPrompts, find_infill_format
+from ..prompts.model_syntax import find_syntax
 from ..prompts.template_probe import probe_template
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
 from ..text_stream.detokenizer import make_detokenizers, token_bytes
 from ..text_stream.string_matcher import StringAutomaton
-from .media_backend import MediaBackend, MediaLayout
+from .media_backend import MediaBackend
 from .output_processor import OutputProcessor
 from .sampling.logits_processors import check_logit_bias
 from .sampling.logprobs import LogprobFormatter

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from ..engine.interface import AdmittedRequest
-from .media_backend import MediaInput
+from ..multimodal.media_input import MediaInput
 from .prefix_cache import DiskRead
 from .sequence import Sequence, Status
 from .solo_prefill import SoloPrefill

@@ -6,7 +6,8 @@ from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import FinishReason
 
 from ..engine.interface import RunnerEvent
-from .media_backend import MediaInput, MediaLayout
+from ..multimodal.media_input import MediaInput
+from ..multimodal.placeholders import MediaLayout
 from .output_processor import OutputProcessor
 from .prefix_cache import CacheHit
 from .sampling.logprobs import LogprobHandle

@@ -63,8 +63,20 @@ def import_architecture(config: Mapping[str, Any]) -> ModuleType:
         raise ValueError(f"Model type {name} not supported.") from error
 
 
+def is_known(model_type: str) -> bool:
+    """Return whether mlx-lm has a module for a model type. Imports nothing.
+
+    Args:
+        model_type: The type, as config.json names it.
+    """
+    spec = find_spec("mlx_lm")
+    places = (spec and spec.submodule_search_locations) or ()
+    is_module = any((Path(place) / "models" / f"{model_type}.py").is_file() for place in places)
+    return is_module or (f'"{model_type}"' in _source("mlx_lm") and model_type in remapped_types("mlx_lm"))
+
+
 def _module_name(config: Mapping[str, Any]) -> str:
-    name = config["model_type"]
+    name: str = config["model_type"]
     if f'"{name}"' not in _source("mlx_lm"):  # in none of the tables, which take a while to read
         return name
     listed = config.get("architectures") or ()

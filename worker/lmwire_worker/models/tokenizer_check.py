@@ -13,10 +13,10 @@ TRIAL_LIMITS: Final = Limits(cpu_seconds=60.0, memory_bytes=6 * 2**30)
 """The most that a trial may take. A vocabulary of a million tokens takes a few seconds; its conversion may take 20."""
 KNOWN_CLASSES: Final = frozenset(
     {
-        "TokenizersBackend", "PreTrainedTokenizer", "Qwen2Tokenizer", "GPT2Tokenizer", "LlamaTokenizer",
-        "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer", "BertTokenizer",
-        "DistilBertTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer", "MPNetTokenizer", "T5Tokenizer",
-        "WhisperTokenizer", "CLIPTokenizer",
+        "TokenizersBackend", "PreTrainedTokenizer", "Qwen2Tokenizer", "Qwen3_5Tokenizer", "GPT2Tokenizer",
+        "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer",
+        "BertTokenizer", "DistilBertTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer", "MPNetTokenizer",
+        "T5Tokenizer", "WhisperTokenizer", "CLIPTokenizer",
     }
 )  # fmt: skip
 """Classes of transformers that only load a tokenizer.json. Without `Fast`, which many folders append."""

@@ -15,7 +15,9 @@ import msgspec
 from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
-from .model_files import MAX_TEXT_BYTES, read_file, read_json
+from .architectures import is_known
+from .model_files import MAX_TEXT_BYTES, bad_model, read_file, read_json
+from .settings_check import MAX_TEMPLATE_CHARACTERS, MAX_TEMPLATES
 from .tokenizer import UNBOUNDED, ChatTemplates, Tokenizer
 
 TOKENIZER: Final = "tokenizer.json"
@@ -173,14 +175,16 @@ def find_class(folder: Path, config: Mapping[str, Any], settings: Mapping[str, A
 
     Args:
         folder: The model's folder.
-        config: Its config.json. mlx-lm has its type.
+        config: Its config.json.
         settings: Its tokenizer_config.json.
         content: Its tokenizer.json.
     """
     if any(settings.get(name) for name in _UNUSUAL) or config.get("model_name") or (folder / _TEKKEN).exists():
         return None
     kind = config.get("model_type")
-    registered = CLASS_OF_TYPE.get(kind) if isinstance(kind, str) else None
+    if kind is not None and not (isinstance(kind, str) and is_known(kind)):
+        return None  # a type of which `CLASS_OF_TYPE` says nothing
+    registered = CLASS_OF_TYPE.get(kind) if kind is not None else None
     named = settings.get("tokenizer_class") or config.get("tokenizer_class")
     if named is None:
         chosen = registered or PLAIN
@@ -202,7 +206,7 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any], **options: Any) -> T
 
     Args:
         folder: The folder, whose files are checked.
-        config: Its config.json. mlx-lm has its type.
+        config: Its config.json.
         **options: Further arguments of `Tokenizer`.
 
     Raises:
@@ -366,9 +370,12 @@ def _read_templates(folder: Path, settings: Mapping[str, Any]) -> ChatTemplates:
     """Return the chat templates of a folder. Files of their own win over the settings."""
     found = {}
     if (path := folder / f"{_TEMPLATE}.jinja").exists():
-        found["default"] = read_file(path, MAX_TEXT_BYTES).decode()
-    for path in sorted((folder / "additional_chat_templates").glob("*.jinja")):
-        found[path.stem] = read_file(path, MAX_TEXT_BYTES).decode()
+        found["default"] = read_file(path, MAX_TEMPLATE_CHARACTERS).decode()
+    further = sorted((folder / "additional_chat_templates").glob("*.jinja"))
+    if len(further) > MAX_TEMPLATES:
+        raise bad_model(folder, f"has {len(further):,} chat templates; at most {MAX_TEMPLATES} are read")
+    for path in further:
+        found[path.stem] = read_file(path, MAX_TEMPLATE_CHARACTERS).decode()
     if found:
         return found["default"] if list(found) == ["default"] else found
     template = settings.get(_TEMPLATE)

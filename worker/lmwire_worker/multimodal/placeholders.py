@@ -4,12 +4,14 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lmwire_protocol import RequestError
 
-from .input_builder import Modality
 from .media_input import MediaInput
+
+if TYPE_CHECKING:
+    from .input_builder import Modality  # it imports what decodes media
 
 DIGEST_BYTES: Final = 7
 """Bytes of a digest that one prefix key holds."""
@@ -48,7 +50,7 @@ class MediaLayout:
         return [*self.prefix_keys[: len(tokens)], *tokens[self.end :]]
 
 
-def expand_placeholders(text: str, media_inputs: Sequence[MediaInput], modalities: Iterable[Modality]) -> str:
+def expand_placeholders(text: str, media_inputs: Sequence[MediaInput], modalities: "Iterable[Modality]") -> str:
     """Return a rendered conversation with each placeholder replaced by the text of its media input.
 
     Args:
@@ -105,7 +107,7 @@ def find_layout(tokens: list[int], media_inputs: Sequence[MediaInput]) -> MediaL
     return MediaLayout(ranges, tokens[: ranges[-1].stop])
 
 
-def _count_mismatch(places: int, sent: int, modality: Modality) -> RequestError:
+def _count_mismatch(places: int, sent: int, modality: "Modality") -> RequestError:
     kind, placeholder = modality.kind, modality.placeholder
     problem = (
         f"messages: come to {places} places for {kind}s ({placeholder!r}) and {sent} {kind}s; leave that mark out of "

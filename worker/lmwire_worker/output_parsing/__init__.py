@@ -8,8 +8,11 @@ Markers can overlap. These rules follow what models mean by them:
 
 - Reasoning starts at its marker anywhere in the content. An answer can have several stretches of reasoning.
 - In reasoning, only its end marker and the start of a tool call count. Other markers are part of the reasoning.
-- A complete call in reasoning ends the reasoning. Some models then close the reasoning late: that marker is not text.
-  If the call proves invalid, the reasoning goes on.
+- In some families a complete call in reasoning ends the reasoning. They may close the reasoning late: that marker is
+  not text. If the call proves invalid, the reasoning goes on.
+- In other families, a call in reasoning that closes is quoted, and part of the reasoning. It is a call if the reasoning
+  never closes.
+- White space between two calls, and between a call and the end, is not text.
 - In a tool call, only its end marker counts. Markers in the arguments are part of them.
 - An end marker of reasoning without a start marker is not text. The text before it was content, and stays that.
 - The end marker of a tool call without a start marker is text.
@@ -19,8 +22,9 @@ Markers can overlap. These rules follow what models mean by them:
 - A call that the prompt started, with a prefix, is text: the host has its beginning.
 """
 
+from .messages import FAMILIES
 from .output_parser import OutputParser, TextFragment
 from .states import CONTENT, REASONING
-from .syntax import Syntax, find_syntax
+from .syntax import Syntax
 
-__all__ = ["CONTENT", "REASONING", "OutputParser", "Syntax", "TextFragment", "find_syntax"]
+__all__ = ["CONTENT", "FAMILIES", "REASONING", "OutputParser", "Syntax", "TextFragment"]

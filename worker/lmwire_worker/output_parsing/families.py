@@ -1,25 +1,64 @@
-"""The states of models that write markers into their text, and of models whose messages mlx-lm describes."""
+"""The states of models that write markers around reasoning, content and tool calls."""
 
 from collections.abc import Sequence, Set
 from typing import Final
 
-from ..models.tokenizer import Tokenizer
 from ..tool_parsers import ToolFormat
-from .states import BARE_CALL, CALL, CONTENT, INTERRUPTED, REASONING, REASONING_CALL, State
-
-_MORE_REASONING_MARKERS: Final = (
-    ("[THINK]", "[/THINK]"),  # Magistral
-    ("<seed:think>", "</seed:think>"),  # Seed-OSS
-    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command R7B, Command A
-    ("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+from .states import (
+    BARE_CALL,
+    CALL,
+    CONTENT,
+    INTERRUPTED,
+    LOST_CALL,
+    QUOTED_CALL,
+    REASONING,
+    REASONING_CALL,
+    REASONING_LOST_CALL,
+    UNCLOSED,
+    State,
 )
-"""Markers around reasoning that mlx-lm does not know."""
 
-_MORE_CONTENT_MARKERS: Final = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")  # Command R7B, Command A
-"""Markers around content that mlx-lm does not know."""
+_XTML: Final = frozenset({"<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>"})
+"""Tokens of Kimi K3."""
 
-_STATE_NAMES: Final = {"normal": CONTENT, "reasoning": REASONING, "tool": CALL}
-"""State names of mlx-lm. Its other states are headers."""
+_MARKERS_BY_TOKENS: Final = (
+    (frozenset({"<think>", "</think>"}), ("<think>", "</think>")),
+    (frozenset({"<longcat_think>", "</longcat_think>"}), ("<longcat_think>", "</longcat_think>")),
+    (frozenset({"<|think:start|>", "<|think:end|>"}), ("<|think:start|>", "<|think:end|>")),
+    (frozenset({"<|channel>", "<channel|>"}), ("<|channel>thought", "<channel|>")),  # Gemma 4
+    (_XTML, ("<|open|>think<|sep|>", "<|close|>think<|sep|>")),
+    (frozenset({"[THINK]", "[/THINK]"}), ("[THINK]", "[/THINK]")),  # Magistral
+    (frozenset({"<seed:think>", "</seed:think>"}), ("<seed:think>", "</seed:think>")),  # Seed-OSS
+    (frozenset({"<mm:think>", "</mm:think>"}), ("<mm:think>", "</mm:think>")),  # MiniMax M3
+    (frozenset({"<think:opensource>", "</think:opensource>"}), ("<think:opensource>", "</think:opensource>")),  # Hy3
+    (frozenset({"<|START_THINKING|>", "<|END_THINKING|>"}), ("<|START_THINKING|>", "<|END_THINKING|>")),  # Command A
+    (frozenset({"<|inner_prefix|>", "<|inner_suffix|>"}), ("<|inner_prefix|>", "<|inner_suffix|>")),  # Apertus
+)
+"""Tokens in the vocabulary of a model, and the markers around its reasoning."""
+
+_MARKERS_IN_TEMPLATES: Final = (
+    ("<think>", "</think>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),  # Apriel
+    ("Here is my thought process:", "Here is my response:"),  # Granite 3.2
+)
+"""Markers around reasoning that are text for the tokenizer, and that the chat template names."""
+
+_CONTENT_MARKERS: Final = (
+    "<|START_RESPONSE|>",
+    "<|END_RESPONSE|>",
+    "<|START_TEXT|>",
+    "<|END_TEXT|>",
+    "[BEGIN FINAL RESPONSE]",
+    "[END FINAL RESPONSE]",
+    "<answer>",
+    "</answer>",
+)
+"""Markers around content, which the vocabulary or the chat template has."""
+
+_XTML_CONTENT: Final = ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>")
 
 ReasoningMarkers = tuple[str, str]
 """The start marker and the end marker of reasoning."""
@@ -28,76 +67,63 @@ Transitions = dict[str, dict[str, str]]
 """For each state, its markers and the states that they lead to."""
 
 
-def find_reasoning_markers(tokenizer: Tokenizer, vocabulary: Set[str]) -> ReasoningMarkers | None:
+def find_reasoning_markers(vocabulary: Set[str], template: str) -> ReasoningMarkers | None:
     """Return the markers around a model's reasoning, or None for a model without reasoning.
 
     Args:
-        tokenizer: The model's tokenizer.
         vocabulary: The texts of all tokens.
+        template: The source of the chat template.
     """
-    messages = tokenizer.response_transitions
-    for marker, target in (edge for edges in messages.values() for edge in edges):
-        if target == "reasoning":
-            return marker, messages[target][0][0]
-    if tokenizer.think_start is not None and tokenizer.think_end is not None:
-        return tokenizer.think_start, tokenizer.think_end
-    return next((pair for pair in _MORE_REASONING_MARKERS if vocabulary >= set(pair)), None)
+    for tokens, markers in _MARKERS_BY_TOKENS:
+        if vocabulary >= tokens:
+            return markers
+    return next((pair for pair in _MARKERS_IN_TEMPLATES if pair[0] in template and pair[1] in template), None)
+
+
+def find_content_markers(vocabulary: Set[str], template: str) -> list[str]:
+    """Return the markers around a model's content.
+
+    Args:
+        vocabulary: The texts of all tokens.
+        template: The source of the chat template.
+    """
+    found = [marker for marker in _CONTENT_MARKERS if marker in vocabulary or marker in template]
+    return [*found, *_XTML_CONTENT] if vocabulary >= _XTML else found
 
 
 def find_states(
-    tokenizer: Tokenizer,
-    vocabulary: Set[str],
-    reasoning_markers: ReasoningMarkers | None,
-    tools: ToolFormat | None,
+    reasoning_markers: ReasoningMarkers | None, content_markers: Sequence[str], tools: ToolFormat | None
 ) -> dict[str, State]:
     """Return a model's states by name.
 
     Args:
-        tokenizer: The model's tokenizer.
-        vocabulary: The texts of all tokens.
         reasoning_markers: The markers around reasoning.
+        content_markers: The markers around content.
         tools: The format of tool calls.
     """
-    edges: Transitions = {CONTENT: {}, CALL: {}, REASONING_CALL: {}, BARE_CALL: {}}
-    if tools is not None and tools.end:
-        edges[CALL] = {tools.end: CONTENT}
-        edges[REASONING_CALL] = {tools.end: INTERRUPTED}
-    if tokenizer.response_transitions:
-        edges |= _message_transitions(tokenizer)
-    else:
-        structure = [
-            *tokenizer.structural_markers,
-            *(marker for marker in _MORE_CONTENT_MARKERS if marker in vocabulary),
-        ]
-        edges |= _tag_transitions(reasoning_markers, tools, structure)
-    return {name: _state(name, targets) for name, targets in edges.items()}
-
-
-def _message_transitions(tokenizer: Tokenizer) -> Transitions:
-    return {
-        _STATE_NAMES.get(name, name): {marker: _STATE_NAMES.get(target, target) for marker, target in edges}
-        for name, edges in tokenizer.response_transitions.items()
-    }
-
-
-def _tag_transitions(
-    reasoning_markers: ReasoningMarkers | None, tools: ToolFormat | None, structure: Sequence[str]
-) -> Transitions:
-    content = dict.fromkeys(structure, CONTENT)
-    call = tools.start if tools is not None else ""
-    if call:
-        content[call] = CALL
+    starts = dict.fromkeys(content_markers, CONTENT)
+    lost = tools.lost_starts if tools is not None else ()
+    if tools is not None and tools.start:
+        starts[tools.start] = CALL
+    starts |= dict.fromkeys(lost, LOST_CALL)
+    ends = {tools.end: CONTENT} if tools is not None and tools.end else {}
+    states = {name: State(ends, kind="call", has_markup=name == LOST_CALL) for name in (CALL, LOST_CALL, BARE_CALL)}
     if reasoning_markers is None:
-        return {CONTENT: content}
+        return states | {CONTENT: State(starts)}
     start, end = reasoning_markers
-    content[end] = CONTENT  # a stray one
-    content[start] = REASONING
-    reasoning = {end: CONTENT} | ({call: REASONING_CALL} if call else {})
-    return {CONTENT: content, REASONING: reasoning, INTERRUPTED: content}
-
-
-def _state(name: str, edges: dict[str, str]) -> State:
-    channel = "reasoning" if name in (REASONING, REASONING_CALL) else "content"
-    if name in (CALL, REASONING_CALL, BARE_CALL):
-        return State(edges, channel, "call")
-    return State(edges, channel, "text" if name in (CONTENT, REASONING, INTERRUPTED) else "header")
+    content = {end: CONTENT} | starts | {start: REASONING}  # a stray end marker is not text
+    if start.startswith("<|channel>"):  # Gemma 4 may write it twice
+        content[f"<|channel>{start}"] = REASONING
+    calls = ({tools.start: REASONING_CALL} if tools.start else {}) if tools is not None else {}
+    calls |= dict.fromkeys(lost, REASONING_LOST_CALL)
+    quotes = tools is not None and not tools.ends_reasoning
+    closed = dict.fromkeys(ends, INTERRUPTED)
+    return states | {
+        CONTENT: State(content),
+        INTERRUPTED: State(content),
+        REASONING: State({end: CONTENT} | (dict.fromkeys(calls, QUOTED_CALL) if quotes else calls), "reasoning"),
+        UNCLOSED: State({end: CONTENT} | calls, "reasoning"),
+        QUOTED_CALL: State({end: CONTENT}, "reasoning", "quoted"),
+        REASONING_CALL: State(closed, "reasoning", "call"),
+        REASONING_LOST_CALL: State(closed, "reasoning", "call", has_markup=True),
+    }

@@ -8,7 +8,7 @@ from lmwire_protocol.events import Channel
 
 from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolCallFragment
-from .states import BARE_CALL, CONTENT, REASONING
+from .states import BARE_CALL, CONTENT, REASONING, UNCLOSED
 from .syntax import Syntax
 from .tool_call_section import ToolCallSection
 
@@ -54,6 +54,13 @@ class OutputParser:
         self._section: ToolCallSection | None = None
         self._retracted = False
         """True until the next push: the text is that of a call that was reported to the host."""
+        self._quoted = ""
+        """Reasoning from a call on, which proves to be a call if the reasoning never closes."""
+        self._is_unclosed = False
+        """True once the answer has ended inside reasoning, so that calls in it are calls."""
+        self._space = ""
+        """White space after a call, which is dropped if another call or the end follows."""
+        self._follows_call = False
         self._fragments: list[TextFragment | ToolCallFragment] = []
         self._enter(state)
 
@@ -65,6 +72,11 @@ class OutputParser:
     def push(self, text: str) -> list[TextFragment | ToolCallFragment]:
         """Add text of the answer, and return the fragments that became certain."""
         self._length += len(text)
+        self._scan(text)
+        return self._take_fragments()
+
+    def _scan(self, text: str) -> None:
+        """Parse the newest text."""
         while text:
             scanner = self._scanner
             before, marker = scanner.push(text)
@@ -75,9 +87,9 @@ class OutputParser:
                 continue
             text = scanner.rest
             if marker is not None:
+                self._release_quoted()
                 self._text_end = self._length - len(text)
                 self._transition(marker)
-        return self._take_fragments()
 
     def end(self, finished: bool) -> list[TextFragment | ToolCallFragment]:
         """Return the remaining fragments, at the end of the answer.
@@ -87,6 +99,8 @@ class OutputParser:
         """
         held = self._scanner.flush()
         self._text_end = self._length
+        while self._state.kind == "quoted":
+            held = self._read_quoted(held)
         if self._section is not None:
             self._close_section(self._section, held, finished, cut=not finished)
         else:
@@ -94,12 +108,29 @@ class OutputParser:
         self._add_text(self._state.channel, self._header)
         return self._take_fragments()
 
+    def _read_quoted(self, held: str) -> str:
+        """Read the calls of reasoning that never closed. Return the text that the scanner holds after that."""
+        text, self._quoted = self._quoted + held, ""
+        self._is_unclosed = True
+        self._set_state(UNCLOSED)
+        self._scan(text)
+        held = self._scanner.flush()
+        self._text_end = self._length
+        return held
+
+    def _release_quoted(self) -> None:
+        """Add reasoning with a call in it, after it was closed."""
+        text, self._quoted = self._quoted, ""
+        self._add_text(REASONING, text)
+
     def _take_text(self, text: str) -> None:
         """Add text before a marker."""
         if self._section is not None:
             self._add_calls(self._section.push(text))
         elif self._state.kind == "header":
             self._header += text
+        elif self._state.kind == "quoted":
+            self._quoted += text
         else:
             self._add_text(self._state.channel, text)
 
@@ -124,10 +155,12 @@ class OutputParser:
         if section is not None:
             self._close_section(section, marker, closed=True)
             if state.channel == REASONING and not section.complete_calls:
-                target = REASONING
-        elif kind == "call" and self._format is None:
+                target = UNCLOSED if self._is_unclosed else REASONING
+        elif kind in ("call", "quoted") and self._format is None:
             target = self._syntax.without_call(self._name)
             self._add_text(self._syntax.states[target].channel, markup)
+        elif kind == "quoted":
+            self._quoted = markup
         elif kind == "call" or (kind == state.kind == "header"):
             self._markup = markup
         self._enter(target)
@@ -137,8 +170,11 @@ class OutputParser:
             name = BARE_CALL
         self._set_state(name)
         if self._state.kind == "call" and self._format is not None:
-            self._section = ToolCallSection(self._format.make_parser(self._tools), self._markup, self._started_calls)
+            has_markup = self._state.has_markup
+            parser = self._format.make_parser(self._tools, lost_start=has_markup)
+            self._section = ToolCallSection(parser, self._markup, self._started_calls, has_markup=has_markup)
             self._markup = ""
+            self._add_calls(self._section.first_fragments)
 
     def _set_state(self, name: str) -> None:
         self._name = name
@@ -157,6 +193,8 @@ class OutputParser:
         self._section = None
         pieces, text = section.end(closed)
         self._add_calls(pieces)
+        if section.complete_calls:
+            self._follows_call, self._space = True, ""
         if text or not section.complete_calls:
             channel = "content" if section.complete_calls else self._state.channel
             self._add_text(channel, section.start_markup + text + marker, call=cut or section.has_retracted)
@@ -170,6 +208,12 @@ class OutputParser:
         if not text:
             return
         call = call or (self._retracted and channel == "content")
+        if self._follows_call and channel == "content":
+            text, self._space = self._space + text, ""
+            if text.isspace():
+                self._space = text
+                return
+            self._follows_call = False
         if channel == "content" and not text.isspace():
             self._may_open_bare = False
         last = self._fragments[-1] if self._fragments else None

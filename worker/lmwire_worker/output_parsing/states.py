@@ -10,12 +10,20 @@ from ..text_stream.string_matcher import StringAutomaton
 CONTENT: Final[Channel] = "content"
 REASONING: Final[Channel] = "reasoning"
 CALL: Final = "call"
+LOST_CALL: Final = "call without its start marker"
 REASONING_CALL: Final = "call in reasoning"
+REASONING_LOST_CALL: Final = "call in reasoning without its start marker"
+QUOTED_CALL: Final = "quoted call in reasoning"
+"""Text from a call in reasoning on, which is part of the reasoning if that closes."""
+UNCLOSED: Final = "unclosed reasoning"
+"""Reasoning that never closes, so that a call in it is one."""
 BARE_CALL: Final = "bare call"
 INTERRUPTED: Final = "interrupted"
 """Content after a call that interrupted reasoning. The end marker of reasoning may still come."""
 HEADER: Final = "header"
 """The markup before a message, in families whose answers consist of messages."""
+
+Kind = Literal["text", "header", "call", "quoted"]
 
 
 class State:
@@ -24,16 +32,21 @@ class State:
     Args:
         transitions: Markers, and the names of the states that they lead to.
         channel: The text's channel. For a call, the channel of its text if it proves invalid.
-        kind: Text of the answer, a message's header (markup), or a section of tool calls.
+        kind: Text of the answer, a message's header (markup), a section of tool calls, or reasoning that may prove to
+            be one.
+        has_markup: The section of calls includes the markup that led to it.
     """
 
     def __init__(
         self,
         edges: Mapping[str, str],
         channel: Channel = "content",
-        kind: Literal["text", "header", "call"] = "text",
+        kind: Kind = "text",
+        *,
+        has_markup: bool = False,
     ) -> None:
         self.transitions = edges
         self.channel: Channel = channel
         self.kind = kind
+        self.has_markup = has_markup
         self.markers = StringAutomaton(edges)

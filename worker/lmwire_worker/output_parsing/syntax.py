@@ -7,10 +7,10 @@ from lmwire_protocol import RequestError
 
 from ..models.tokenizer import Tokenizer
 from ..text_stream.string_matcher import StringMatcher
-from ..tool_parsers import ToolFormat, find_format
-from . import harmony
-from .families import ReasoningMarkers, find_reasoning_markers, find_states
-from .states import CONTENT, HEADER, State
+from ..tool_parsers import ToolFormat
+from .families import ReasoningMarkers, find_content_markers, find_reasoning_markers, find_states
+from .messages import FAMILIES, HARMONY_TOKENS
+from .states import CONTENT, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Syntax:
         tools: ToolFormat | None,
         reasoning_markers: ReasoningMarkers | None = None,
     ) -> "Syntax":
-        """Return the syntax of a model, by the markers in its vocabulary.
+        """Return the syntax of a model, by its format of calls, the markers in its vocabulary and in its template.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -47,15 +47,18 @@ class Syntax:
             RequestError: unsupported: markers are given, and the model's answers are messages with channels.
         """
         vocabulary = tokenizer.get_vocab().keys()  # takes 0.1 s for 150k tokens
-        is_harmony = model_type == "gpt_oss" and vocabulary >= harmony.MARKERS
-        if reasoning_markers is not None and (is_harmony or tokenizer.response_transitions):
-            problem = "this model's answers are messages with channels, which the worker knows; leave it out"
-            raise RequestError("unsupported", f"reasoning_start: {problem}", field="reasoning_start")
-        if is_harmony:
-            return cls(harmony.STATES, HEADER, harmony.THINK_START, harmony.THINK_END, tools)
-        markers = reasoning_markers or find_reasoning_markers(tokenizer, vocabulary)
-        states = find_states(tokenizer, vocabulary, markers, tools)
-        return cls(states, tokenizer.response_initial_state or CONTENT, *(markers or (None, None)), tools)
+        is_harmony = model_type == "gpt_oss" and vocabulary >= HARMONY_TOKENS
+        name = "harmony" if is_harmony else tools.name if tools is not None and tools.name != "harmony" else ""
+        if (family := FAMILIES.get(name)) is not None:
+            if reasoning_markers is not None:
+                problem = "this model's answers are messages with channels, which the worker knows; leave it out"
+                raise RequestError("unsupported", f"reasoning_start: {problem}", field="reasoning_start")
+            return cls(family.states, family.initial, *(family.reasoning or (None, None)), tools)
+        templates = tokenizer.chat_template or ""
+        template = templates if isinstance(templates, str) else "".join(templates.values())
+        markers = reasoning_markers or find_reasoning_markers(vocabulary, template)
+        states = find_states(markers, find_content_markers(vocabulary, template), tools)
+        return cls(states, CONTENT, *(markers or (None, None)), tools)
 
     @property
     def has_reasoning(self) -> bool:
@@ -75,20 +78,9 @@ class Syntax:
             if marker is None:
                 return name
             target = self.states[name].transitions[marker]
-            name = self.without_call(name) if self.states[target].kind == "call" else target
+            name = self.without_call(name) if self.states[target].kind in ("call", "quoted") else target
             rest = scanner.rest
 
     def without_call(self, name: str) -> str:
         """Return the name of the state after a call's start marker that counts as text."""
         return CONTENT if self.states[name].kind == "header" else name
-
-
-def find_syntax(tokenizer: Tokenizer, model_type: str, reasoning_markers: ReasoningMarkers | None = None) -> Syntax:
-    """Return a model's syntax with the format of its tool calls; see `Syntax.of`.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        model_type: The `model_type` of the model's configuration.
-        reasoning_markers: The markers around reasoning; None to find them.
-    """
-    return Syntax.of(tokenizer, model_type, find_format(tokenizer, model_type), reasoning_markers)

@@ -13,17 +13,21 @@ class ToolCallSection:
         parser: The parser of the section's text.
         start_markup: The markup that started the section.
         first: The index of the section's first call.
+        has_markup: The markup is part of the section's text.
     """
 
-    def __init__(self, parser: ToolCallParser, start_markup: str, first: int) -> None:
+    def __init__(self, parser: ToolCallParser, start_markup: str, first: int, *, has_markup: bool = False) -> None:
         self.start_markup = start_markup
         self.complete_calls = 0
         """Number of complete calls so far."""
         self._parser = parser
         self._first = first
+        self._markup_in_text = start_markup if has_markup else ""
         self.has_retracted = False
         """True after a call that was reported to the host proved invalid."""
         self._numbers: dict[int, int] = {}
+        self.first_fragments = self.push(self._markup_in_text) if has_markup else []
+        """The fragments of calls in the markup."""
 
     @property
     def is_abandoned(self) -> bool:
@@ -35,9 +39,15 @@ class ToolCallSection:
         return self._number(self._parser.push(text))
 
     def end(self, closed: bool) -> tuple[list[ToolCallFragment], str]:
-        """Return the last fragments, and the text outside complete calls; see `ToolCallParser.end`."""
+        """Return the last fragments, and the text outside complete calls; see `ToolCallParser.end`.
+
+        The text lacks the section's markup.
+        """
         pieces, text = self._parser.end(closed)
-        return self._number(pieces), text
+        numbered = self._number(pieces)
+        if self._markup_in_text and self.complete_calls:
+            self.start_markup = ""
+        return numbered, text.removeprefix(self._markup_in_text) if not self.complete_calls else text
 
     def _number(self, pieces: Iterable[ToolCallFragment]) -> list[ToolCallFragment]:
         numbered = []

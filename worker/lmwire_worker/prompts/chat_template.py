@@ -1,7 +1,9 @@
 """Chat templates: the model's own, or one from the request. Jinja runs in a sandbox process."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -54,6 +56,8 @@ class ChatTemplate:
     """True if the template came with the request."""
     opened_renderer: Callable[..., tuple[str, str]] | None = None
     """Renders for `open_turn` in one call; None to call `renderer` twice."""
+    no_tools: Sequence[dict[str, Any]] | None = None
+    """The tools of a request without any: an empty list for a template that demands a list."""
 
     @property
     def writes_special_tokens(self) -> bool:
@@ -74,8 +78,8 @@ class ChatTemplate:
         Raises:
             RequestError: invalid_request: the template failed or exceeded a limit. The message has the reason.
         """
-        values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
-        return self._run(self.renderer, values)
+        values = self._values(messages, tools, variables)
+        return self._run(self.renderer, values | {"add_generation_prompt": add_generation_prompt})
 
     def open_turn(self, messages: Messages, tools: Tools = None, **variables: Any) -> tuple[str, str]:
         """Return the conversation rendered with `add_generation_prompt`, and the part that this adds at the end.
@@ -89,7 +93,7 @@ class ChatTemplate:
             RequestError: As from `render`.
         """
         if self.opened_renderer is not None:
-            return self._run(self.opened_renderer, {"messages": messages, "tools": tools, **variables})
+            return self._run(self.opened_renderer, self._values(messages, tools, variables))
         from ..sandbox.jinja import find_opening  # few models need it in this process
 
         opened = self.render(messages, tools, **variables)
@@ -109,9 +113,9 @@ class ChatTemplate:
         Raises:
             RequestError: invalid_request: the template exceeded a limit.
         """
-        values = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
+        values = self._values(messages, tools, variables)
         try:
-            return self.renderer(**values)
+            return self.renderer(**values, add_generation_prompt=add_generation_prompt)
         except LimitExceeded as limit:
             raise self._limit_error(limit) from None
         except Exception:
@@ -132,6 +136,14 @@ class ChatTemplate:
                 known = ", ".join(sorted(self.variables - RESERVED_VARIABLES)) or "none"
                 problem = f"{field}: the chat template has no such variable; it has: {known}"
                 raise RequestError("invalid_request", problem, field=field)
+
+    def _values(self, messages: Messages, tools: Tools, variables: dict[str, Any]) -> dict[str, Any]:
+        tools = self.no_tools if tools is None else tools
+        values = {"messages": messages, "tools": tools, **variables}
+        if self.variables is not None and {"functions", "datetime"} <= self.variables:  # FireFunction
+            functions = json.dumps([tool["function"] for tool in tools or ()], indent=4)
+            values = {"functions": functions, "datetime": date.today().isoformat()} | values
+        return values
 
     def _run(self, write: Callable[..., T], values: dict[str, Any]) -> T:
         try:

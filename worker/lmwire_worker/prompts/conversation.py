@@ -8,7 +8,7 @@ from typing import Any, Final
 from lmwire_protocol import Chat, RequestError, Tokenize, Tool
 
 from ..models.tokenizer import Tokenizer
-from ..output_parsing import Syntax
+from ..output_parsing import REASONING, Syntax
 from ..tool_parsers import ToolFormat
 from .chat_template import Tools, select_template
 from .media_expander import MediaExpander
@@ -46,6 +46,7 @@ class ConversationRenderer:
         self._tools: Sequence[Tool] = request.tools if callable_tools else ()
         self._template = select_template(tokenizer, request.chat_template, tools=bool(self._tools))
         self._traits = probe_template(self._template)
+        self._template = self._traits.template
         self._reasoning = ReasoningSwitch(request.reasoning, self._template, self._traits.message_format, syntax)
 
     @property
@@ -96,38 +97,43 @@ class ConversationRenderer:
                     replace(turn, text=turn.text.replace(MEDIA_MARKERS[kind], f"{placeholder}\n")) for turn in turns
                 ]
         tools = [_tool_schema(tool) for tool in self._tools] or None
-        if self._puts_tools_into_text(turns):
-            assert self._syntax.tools is not None
-            turns, tools = put_tools_into_text(turns, self._tools, self._syntax.tools), None
-        elif tools and self._traits.tools_need_system and (not turns or turns[0].role != "system"):
+        has_calls = any(turn.calls or turn.role == "tool" for turn in turns)
+        if not self._tools and not has_calls:
+            return adapt_roles(turns, self._traits), None
+        shows_another = self._must_describe_format()
+        describes = shows_another or not self._traits.tools
+        calls = shows_another or not self._traits.calls
+        results = shows_another or not self._traits.results
+        if (describes and self._tools) or (has_calls and (calls or results)):
+            described = self._tools if describes else ()
+            turns = put_tools_into_text(turns, described, self._text_format(), calls=calls, results=results)
+            tools = None if describes else tools
+        if tools and self._traits.tools_need_system and (not turns or turns[0].role != "system"):
             turns = [Turn("system", ""), *turns]
         return adapt_roles(turns, self._traits), tools
 
-    def _puts_tools_into_text(self, turns: Sequence[Turn]) -> bool:
-        """Return whether the messages must describe tools in text, because the template cannot.
+    def _text_format(self) -> ToolFormat:
+        """Return the format of the calls that the messages must describe or write, because the template does not.
 
         Raises:
-            RequestError: unsupported: text cannot describe them either.
+            RequestError: unsupported: text cannot do that.
         """
-        if not self._tools and not any(turn.calls or turn.role == "tool" for turn in turns):
-            return False
         tool_format = self._syntax.tools
-        if self._tools and tool_format is None:
+        if tool_format is None:
             problem = "tools: it is not known how this model writes a call, so none could be read; send no tools"
             raise RequestError("unsupported", problem, field="tools")
-        if self._traits.tools and not self._must_describe_format(tool_format):
-            return False
-        if tool_format is None or not can_put_calls_into_text(tool_format):
+        if not can_put_calls_into_text(tool_format):
             field = "tools" if self._tools else "messages"
             problem = f"{field}: the chat template knows no tools, and this model's calls cannot be taught in text"
             raise RequestError("unsupported", problem, field=field)
-        return True
+        return tool_format
 
-    def _must_describe_format(self, tool_format: ToolFormat | None) -> bool:
-        """Return whether text must describe the format that calls are parsed in: the template does not show it."""
+    def _must_describe_format(self) -> bool:
+        """Return whether text must describe the format that calls are parsed in: the template shows another one."""
+        tool_format = self._syntax.tools
         return (
             tool_format is not None
-            and can_put_calls_into_text(tool_format)
+            and tool_format.name in ("json_tools", "gemma3_code")
             and tool_format.start not in self._template.source
         )
 
@@ -153,6 +159,8 @@ class ConversationRenderer:
         if last.calls:
             problem = f"{_CONTINUE}: the last message calls tools, so there is no text to continue; leave it out"
             raise RequestError("invalid_request", problem, field=_CONTINUE)
+        if last.role == "assistant" and last.reasoning and not last.text:
+            return self._render_continued_reasoning(before, last.reasoning, tools, variables)
         form = self._traits.message_format
         marked = self._template.render(form.messages(_mark_end(turns)), tools, add_generation_prompt=False, **variables)
         text, mark, _ = marked.rpartition(_END_MARKER)
@@ -162,7 +170,28 @@ class ConversationRenderer:
         if last.role != "assistant":
             return text, ""
         closed = self._template.try_render(form.messages(before), tools, add_generation_prompt=False, **variables)
-        return text, text.removeprefix(closed)
+        opening = text.removeprefix(closed)
+        if last.text and self._syntax.start_state(opening.removesuffix(last.text)) == REASONING:
+            # The template opens reasoning for an answer without any: close it before the text.
+            head, ends = text.removesuffix(last.text), self._reasoning.closing_text(opening)
+            added = f"{last.reasoning}{ends}{last.text}"
+            return head + added, opening.removesuffix(last.text) + added
+        return text, opening
+
+    def _render_continued_reasoning(
+        self, before: Sequence[Turn], reasoning: str, tools: Tools, variables: dict[str, Any]
+    ) -> tuple[str, str]:
+        """Return the conversation up to the last character of its last message, which is reasoning alone.
+
+        Raises:
+            RequestError: invalid_request: the model has no reasoning to continue.
+        """
+        if not self._syntax.has_reasoning:
+            problem = f"{_CONTINUE}: the last message has reasoning alone, and this model does not reason; leave it out"
+            raise RequestError("invalid_request", problem, field=_CONTINUE)
+        text, opening = self._render_opened(before, tools, variables)
+        opened = self._reasoning.open_reasoning(opening) + reasoning
+        return text.removesuffix(opening) + opened, opened
 
     def _starts_in_header(self, opening: str) -> bool:
         """Return whether the answer starts in a message's header, where a prefix would not be part of the content."""

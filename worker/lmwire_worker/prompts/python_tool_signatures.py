@@ -1,12 +1,11 @@
-"""Tools and tool calls as Python, for models that were trained to call Python functions."""
+"""Tools as Python, for models that were trained to call Python functions."""
 
 import json
-from keyword import iskeyword
 from typing import Any, Final
 
 from lmwire_protocol import Function
 
-from ..tool_parsers import parameters_in_order
+from ..tool_parsers import literal, parameters_in_order
 
 _TYPES: Final = {
     "string": "str",
@@ -36,29 +35,6 @@ def signature(function: Function) -> str:
     quoted = f'"""{doc}\n"""' if "\n" in doc else f'"""{doc}"""'
     body = "\n".join(f"    {line}".rstrip() for line in quoted.split("\n"))
     return f"def {function.name}({', '.join(heads)}):\n{body}"
-
-
-def call_text(name: str, arguments: dict[str, Any]) -> str:
-    """Return a call in Python, with keyword arguments.
-
-    Args:
-        name: The function's name.
-        arguments: The arguments by name.
-    """
-    if all(key.isidentifier() and not iskeyword(key) for key in arguments):
-        return f"{name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
-    return f"{name}(**{literal(arguments)})"
-
-
-def literal(value: Any) -> str:
-    """Return a JSON value as a Python literal."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return f"[{', '.join(map(literal, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
-    return repr(value)
 
 
 def _annotation(schema: Any) -> str:

@@ -64,6 +64,28 @@ class ReasoningSwitch:
             return ends
         return begins + ends if self._template_has_markers() and not self._switch else ""
 
+    def open_reasoning(self, opening: str) -> str:
+        """Return the opening of the assistant's turn with open reasoning.
+
+        Args:
+            opening: The opening that the template wrote, which may have closed the reasoning.
+        """
+        if self._is_open(opening):
+            return opening
+        begins, _ = self._delimiters(opening, may_call=False)
+        for marker in (self.syntax.think_end, self.syntax.think_start):
+            if marker and marker in opening:
+                opening = opening[: opening.rfind(marker)]
+        return opening + begins
+
+    def closing_text(self, opening: str) -> str:
+        """Return the text between reasoning and content.
+
+        Args:
+            opening: The opening of the assistant's turn.
+        """
+        return self._delimiters(opening, may_call=False)[1]
+
     @cached_property
     def _switch(self) -> dict[str, Any]:
         """Template variables that turn reasoning on or off; empty if the template has no switch."""

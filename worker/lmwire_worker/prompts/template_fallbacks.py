@@ -1,32 +1,37 @@
 """Rewrite conversations for templates without tools, without system messages, or with strictly alternating roles."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 
 from lmwire_protocol import Tool
 
-from ..tool_parsers import ToolFormat
-from .python_tool_signatures import call_text, signature
+from ..output_parsing import FAMILIES
+from ..tool_parsers import ToolFormat, WrittenCall
+from .python_tool_signatures import signature
 from .template_probe import TemplateTraits
-from .turns import ROLES, ToolCall, Turn
+from .turns import ROLES, Turn
 
 _BREAK = "\n\n"
 
 
 def can_put_calls_into_text(tool_format: ToolFormat) -> bool:
     """Return whether the prompt's text can describe this format of tool calls to the model."""
-    return tool_format.name == "json_tools" or _is_python(tool_format)
+    return tool_format.name not in FAMILIES
 
 
-def put_tools_into_text(turns: Sequence[Turn], tools: Sequence[Tool], tool_format: ToolFormat) -> list[Turn]:
+def put_tools_into_text(
+    turns: Sequence[Turn], tools: Sequence[Tool], tool_format: ToolFormat, *, calls: bool = True, results: bool = True
+) -> list[Turn]:
     """Return the turns with tools in the system text, calls in the assistant's text and results in the user's text.
 
     Args:
         turns: The conversation.
         tools: The tools to describe; empty to describe none.
         tool_format: The format of calls.
+        calls: Put calls into text. Otherwise, the template writes them.
+        results: Put results into text. Otherwise, the template writes them.
     """
     python = _is_python(tool_format)
     folded = _leading_system_turns(turns)
@@ -34,11 +39,12 @@ def put_tools_into_text(turns: Sequence[Turn], tools: Sequence[Tool], tool_forma
     if tools:
         folded.append(Turn("system", _python_tools(tools) if python else _json_tools(tools, tool_format)))
     for role, group in groupby(rest, key=lambda turn: turn.role):
-        if role == "tool":
-            results = "\n".join(_result_text(turn, python=python) for turn in group)
-            folded.append(Turn("user", results))
+        if role == "tool" and results:
+            folded.append(Turn("user", "\n".join(_result_text(turn, python=python) for turn in group)))
+        elif calls:
+            folded += [_put_calls_into_text(turn, tool_format) for turn in group]
         else:
-            folded += [_put_calls_into_text(turn, tool_format, python=python) for turn in group]
+            folded += group
     return folded
 
 
@@ -104,28 +110,29 @@ def _are_neighbours(before: Turn, turn: Turn) -> bool:
     return turn.role == before.role and turn.role in ("user", "assistant") and not (before.calls or turn.calls)
 
 
-def _put_calls_into_text(turn: Turn, tool_format: ToolFormat, *, python: bool) -> Turn:
+def _put_calls_into_text(turn: Turn, tool_format: ToolFormat) -> Turn:
     if not turn.calls:
         return turn
-    calls = _python_calls(turn.calls, tool_format) if python else _json_calls(turn.calls, tool_format)
+    calls = tool_format.write([WrittenCall(call.name, call.arguments, call.id) for call in turn.calls])
     return replace(turn, text=f"{turn.text}\n{calls}" if turn.text else calls, calls=())
 
 
 def _json_tools(tools: Sequence[Tool], tool_format: ToolFormat) -> str:
     described = "\n".join(_json(_tool_schema(tool)) for tool in tools)
+    if tool_format.name == "json_tools":
+        how = (
+            "To call a function, answer with its name and its arguments as JSON between these marks, and nothing else:"
+        )
+        example = (
+            f'{tool_format.start}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{tool_format.end}'
+        )
+    else:
+        how = "To call a function, answer with its name and its arguments in this form, and nothing else:"
+        example = tool_format.write([WrittenCall("function-name", {"argument-name": "value"}, "000000000")])
     return (
         "# Tools\n\nYou may call these functions, each described by a line of JSON:\n"
-        f"<tools>\n{described}\n</tools>\n\n"
-        "To call a function, answer with its name and its arguments as JSON between these marks, and nothing else:\n"
-        f'{tool_format.start}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{tool_format.end}\n'
+        f"<tools>\n{described}\n</tools>\n\n{how}\n{example}\n"
         "Its result comes between <tool_response> and </tool_response>."
-    )
-
-
-def _json_calls(calls: Iterable[ToolCall], tool_format: ToolFormat) -> str:
-    return "\n".join(
-        f"{tool_format.start}\n{_json({'name': call.name, 'arguments': call.arguments})}\n{tool_format.end}"
-        for call in calls
     )
 
 
@@ -153,11 +160,6 @@ def _python_tools(tools: Sequence[Tool]) -> str:
     )
 
 
-def _python_calls(calls: Iterable[ToolCall], tool_format: ToolFormat) -> str:
-    lines = "\n".join(call_text(call.name, call.arguments) for call in calls)
-    return f"{tool_format.start.rstrip()}\n{lines}\n```"
-
-
 def _result_text(turn: Turn, *, python: bool) -> str:
     if python:
         return f"```tool_output\n{turn.text}\n```"
@@ -165,7 +167,7 @@ def _result_text(turn: Turn, *, python: bool) -> str:
 
 
 def _is_python(tool_format: ToolFormat) -> bool:
-    return tool_format.start.startswith("```tool_code")
+    return tool_format.name == "gemma3_code"
 
 
 def _json(value: object) -> str:

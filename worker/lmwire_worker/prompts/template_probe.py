@@ -19,12 +19,17 @@ from .turns import ToolCall, Turn
 SYSTEM, USER, LATER, ANSWER, REASONING, RESULT, FUNCTION, VALUE = (
     f"qv{word}" for word in ("system", "user", "later", "answer", "reasoning", "result", "function", "value")
 )
-_FIRST_CALL: Final = ToolCall("call_qv", FUNCTION, {"word": VALUE})
+CALL_IDS: Final = ("call_qv", "0" * 9)
+"""Id of the call of FUNCTION, and its form in templates that demand nine digits."""
+_FIRST_CALL: Final = ToolCall(CALL_IDS[0], FUNCTION, {"word": VALUE})
 _SECOND_CALL: Final = ToolCall("call_qw", f"{LATER}function", {"word": LATER})
-_PARAMETERS: Final = {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}}
+PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "description": "A word."}},
+}
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
-    "function": {"name": FUNCTION, "description": "Does it.", "parameters": _PARAMETERS | {"required": ["word"]}},
+    "function": {"name": FUNCTION, "description": "Does it.", "parameters": PARAMETERS | {"required": ["word"]}},
 }
 _PART_TYPES: Final[dict[MediaKind, str]] = {"image": "image", "sound": "audio"}
 """The names of parts in templates."""
@@ -87,6 +92,8 @@ class MessageFormat:
 class TemplateTraits:
     """The features of a template."""
 
+    template: ChatTemplate
+    """The template, which gets an empty list for no tools if it demands a list."""
     message_format: MessageFormat
     system: bool
     """Writes a system message at the front."""
@@ -97,7 +104,11 @@ class TemplateTraits:
     assistant_first: bool
     """Writes a conversation that begins with the assistant's turn."""
     tools: bool
-    """Writes tools, calls and results."""
+    """Writes the descriptions of tools."""
+    calls: bool
+    """Writes calls."""
+    results: bool
+    """Writes the results of calls."""
     tools_need_system: bool
     """Writes tools only if the conversation has a system message."""
 
@@ -123,30 +134,82 @@ def probe_template(template: ChatTemplate) -> TemplateTraits:
 
 
 def _probe(template: ChatTemplate) -> TemplateTraits:
+    if not any(_writes(template, MessageFormat(parts), [_ASKED], USER) for parts in (False, True)):
+        template = replace(template, no_tools=())
     form = MessageFormat(content_parts=not _writes(template, MessageFormat(), [_ASKED], USER))
     system = Turn("system", SYSTEM)
     late = [system, _ASKED, Turn("assistant", ANSWER), Turn("system", REASONING), Turn("user", LATER)]
     described = _writes(template, form, [_ASKED], FUNCTION, tools=True)
     tools_need_system = not described and _writes(template, form, [system, _ASKED], FUNCTION, tools=True)
-    with_calls = _find_calls(template, form) if described or tools_need_system else None
+    with_calls = _find_calls(template, form)
+    with_results = with_calls or form
     return TemplateTraits(
+        template=template,
         message_format=with_calls or form,
         system=_writes(template, form, [system, _ASKED], SYSTEM, USER),
         late_system=_writes(template, form, late, SYSTEM, USER, ANSWER, REASONING, LATER),
         same_role_neighbours=_writes(template, form, [_ASKED, Turn("user", LATER)], USER, LATER),
         assistant_first=_writes(template, form, [Turn("assistant", ANSWER), _ASKED], ANSWER, USER),
-        tools=with_calls is not None,
+        tools=described or tools_need_system,
+        calls=with_calls is not None,
+        results=_writes(template, with_results, _called(with_calls), USER, RESULT, tools=True),
         tools_need_system=tools_need_system,
     )
 
 
+def _called(with_calls: MessageFormat | None) -> list[Turn]:
+    """Return a conversation with a result, after a call if the template writes calls."""
+    call = Turn("assistant", "", calls=(_FIRST_CALL,)) if with_calls else Turn("assistant", ANSWER)
+    return [_ASKED, call, _ANSWERED]
+
+
+def render_call(template: ChatTemplate) -> str:
+    """Return a call of FUNCTION as a template writes it after a user's message; empty if it writes none.
+
+    Args:
+        template: The template.
+
+    Raises:
+        RequestError: invalid_request: the template exceeds a limit.
+    """
+    traits = probe_template(template)
+    turns = [_ASKED, Turn("assistant", "", calls=(_FIRST_CALL,))]
+    if traits.tools_need_system:
+        turns = [Turn("system", SYSTEM), *turns]
+    messages = traits.message_format.messages(turns)
+    text = traits.template.try_render(messages, [_TOOL], add_generation_prompt=False)
+    return text.rpartition(USER)[2] if traits.calls else ""
+
+
+def render_reasoning(template: ChatTemplate) -> str:
+    """Return a turn with reasoning as a template writes it after a user's message; empty if it writes none.
+
+    Args:
+        template: The template.
+
+    Raises:
+        RequestError: invalid_request: the template exceeds a limit.
+    """
+    traits = probe_template(template)
+    turns = [_ASKED, Turn("assistant", ANSWER, reasoning=REASONING)]
+    text = traits.template.try_render(traits.message_format.messages(turns), add_generation_prompt=False)
+    return text.rpartition(USER)[2] if REASONING in text else ""
+
+
 def _find_calls(template: ChatTemplate, form: MessageFormat) -> MessageFormat | None:
-    """Return the first form in which the template writes a call and its result, from the most common form on."""
+    """Return the first form in which the template writes a call, from the most common form on, or None.
+
+    A form in which it writes the call's result too goes first.
+    """
     called = Turn("assistant", "", calls=(_FIRST_CALL,))
-    for null_content, as_text, short_ids in itertools.product((False, True), repeat=3):
-        candidate = replace(form, null_content=null_content, arguments_as_text=as_text, short_ids=short_ids)
-        if _writes(template, candidate, [_ASKED, called, _ANSWERED], FUNCTION, VALUE, RESULT, tools=True):
-            return _find_limits(template, candidate)
+    forms = [
+        replace(form, null_content=null_content, arguments_as_text=as_text, short_ids=short_ids)
+        for null_content, as_text, short_ids in itertools.product((False, True), repeat=3)
+    ]
+    for turns, words in (([called, _ANSWERED], (FUNCTION, VALUE, RESULT)), ([called], (FUNCTION, VALUE))):
+        for candidate in forms:
+            if _writes(template, candidate, [_ASKED, *turns], *words, tools=True):
+                return _find_limits(template, candidate)
     return None
 
 
@@ -178,7 +241,8 @@ def writes_role(template: ChatTemplate, role: str) -> bool:
         template: The template.
         role: The role.
     """
-    form = probe_template(template).message_format
+    traits = probe_template(template)
+    template, form = traits.template, traits.message_format
     other, later = Turn(role, ANSWER), Turn("user", LATER)
     return _writes(template, form, [_ASKED, other, later], USER, ANSWER, LATER) and _writes(
         template, form, [other, later], ANSWER, LATER

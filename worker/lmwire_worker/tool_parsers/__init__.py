@@ -1,7 +1,31 @@
 """Parsers of tool calls in the text of models, and the table of their formats."""
 
-from .format import ToolCallFragment, ToolCallParser, ToolFormat
+from .format import ToolCallFragment, ToolCallParser, ToolFormat, WrittenCall
+from .gemma_calls import GemmaCall
+from .json_calls import JsonCall
+from .literals import CALL_ID, NUMBER
+from .nested_calls import ITEM, NestedCall
 from .parameter_order import parameters_in_order
-from .table import FORMATS, find_format
+from .python_calls import PythonCall, literal
+from .table import FORMATS
+from .tagged_calls import TaggedCall
+from .values import kind_of
 
-__all__ = ["FORMATS", "ToolCallFragment", "ToolCallParser", "ToolFormat", "find_format", "parameters_in_order"]
+__all__ = [
+    "CALL_ID",
+    "FORMATS",
+    "ITEM",
+    "NUMBER",
+    "GemmaCall",
+    "JsonCall",
+    "NestedCall",
+    "PythonCall",
+    "TaggedCall",
+    "ToolCallFragment",
+    "ToolCallParser",
+    "ToolFormat",
+    "WrittenCall",
+    "kind_of",
+    "literal",
+    "parameters_in_order",
+]

@@ -23,7 +23,7 @@ class GeneratorParser(ABC):
         tools: The request's tools.
     """
 
-    separators: ClassVar[re.Pattern[str]] = re.compile(r"[\s,;\[\]]*")
+    separators: re.Pattern[str] = re.compile(r"[\s,;\[\]]*")
     """Text between complete calls that has no meaning."""
 
     trigger: ClassVar[str]

@@ -1,8 +1,8 @@
-"""The contract of tool parsers: the description of a format, and the parser of one section of calls."""
+"""The record of a format of tool calls, and the contract of the parsers of its sections."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lmwire_protocol import Tool
 
@@ -54,19 +54,115 @@ class ToolCallParser(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A past call, to be written into the prompt."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    call_id: str = ""
+
+
+class CallShape(Protocol):
+    """The shape of one call: its texts, from which the parser and the grammar are derived too."""
+
+    def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
+        """Return a parser of one section, for the request's tools."""
+        ...
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        """Return the text of a call.
+
+        Args:
+            call: The call.
+            index: The number of the call in its turn, from 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """A format of tool calls.
+    """A format of tool calls: one record, from which parser, grammar and written calls are derived.
 
     A section starts with the marker `start` and ends with the marker `end`, or with the turn if `end` is empty. If the
     turn ends without the end marker, complete calls in the section still count.
     """
 
     name: str
-    """Name of mlx-lm's parser of the format, if it has one."""
     start: str
     end: str
-    make_parser: Callable[[Sequence[Tool]], ToolCallParser]
-    """Returns a parser of one section, for the request's tools."""
+    shape: CallShape
+    """The form of a call between the markers."""
+    before: str = ""
+    """Text between the start marker and the first call."""
+    between_calls: str | None = None
+    """Text between two calls of a section; None if a section has one call."""
+    after: str = ""
+    """Text between the last call and the end marker."""
+    between_sections: str | None = None
+    """Text between two sections; None if an answer has one section."""
     bare: bool = False
     """True if a section at the start of the content may lack its start marker. A parser then receives the content from
     its first character on, until it is abandoned or the turn ends."""
+    lost_starts: tuple[str, ...] = ()
+    """Texts that start a call without the start marker, as some models write it. A call of a function that the request
+    does not offer stays text."""
+    ends_reasoning: bool = False
+    """True if a call in reasoning ends it, with or without a marker. Otherwise, only a call in reasoning that never
+    closes is a call: another one is quoted."""
+
+    def make_parser(self, tools: Sequence[Tool], *, lost_start: bool = False) -> ToolCallParser:
+        """Return a parser of one section.
+
+        Args:
+            tools: The request's tools.
+            lost_start: The section began without its start marker; see `lost_starts`.
+        """
+        parser = self.shape.make_parser(tools)
+        return _LostStart(parser, {tool.function.name for tool in tools}) if lost_start else parser
+
+    def write(self, calls: Sequence[WrittenCall]) -> str:
+        """Return the text of a turn's calls, with their markers."""
+        texts = [self.shape.write(call, index) for index, call in enumerate(calls)]
+        if self.between_calls is not None:
+            texts = [self.between_calls.join(texts)]
+        sections = [f"{self.start}{self.before}{text}{self.after}{self.end}" for text in texts]
+        return (self.between_sections or "").join(sections)
+
+
+class _LostStart:
+    """A parser of a section without its start marker: it is one only if it starts with a call of an offered function.
+
+    Args:
+        parser: The parser of the section.
+        names: The names of the offered functions.
+    """
+
+    longest_head = 1024
+    """Maximum number of characters before a call's name is known."""
+
+    def __init__(self, parser: ToolCallParser, names: set[str]) -> None:
+        self.is_abandoned = False
+        self._parser = parser
+        self._names = names
+        self._text = ""
+        self._is_certain = False
+
+    def push(self, text: str) -> list[ToolCallFragment]:
+        """Add text; see `ToolCallParser.push`."""
+        pieces = self._parser.push(text)
+        if self._is_certain:
+            return pieces
+        self._text += text
+        if pieces:
+            self._is_certain = pieces[0].name in self._names
+            self.is_abandoned = not self._is_certain
+        else:
+            self.is_abandoned = len(self._text) > self.longest_head
+        return [] if self.is_abandoned else pieces
+
+    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        """End the section; see `ToolCallParser.end`."""
+        pieces, rest = self._parser.end(closed)
+        if self._is_certain or (not self.is_abandoned and pieces and pieces[0].name in self._names):
+            return pieces, rest
+        return [], self._text

@@ -1,17 +1,44 @@
-"""The parser for Gemma's function models: `call:f{city:<escape>Paris<escape>,days:3}`."""
+"""Calls of Gemma 4 and Gemma's function models: `call:f{city:<escape>Paris<escape>,days:3}`."""
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Tool
 
 from .base import Fragments, GeneratorParser
+from .format import ToolCallParser, WrittenCall
 
 _HEAD: Final = re.compile(r"call:(?P<name>[^\s:{}]+)(?=\{)")
 _WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
 _SPACE: Final = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class GemmaCall:
+    """A call with bare keys, and strings between two quote markers."""
+
+    quote: str
+    """The quote marker."""
+
+    def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
+        """Return a parser of one section; see `CallShape`."""
+        return GemmaParser(self.quote, tools)
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        """Return the text of a call; see `CallShape`."""
+        return f"call:{call.name}{self._write(call.arguments)}"
+
+    def _write(self, value: Any) -> str:
+        if isinstance(value, str):
+            return f"{self.quote}{value}{self.quote}"
+        if isinstance(value, Mapping):
+            return f"{{{','.join(f'{key}:{self._write(item)}' for key, item in value.items())}}}"
+        if isinstance(value, list | tuple):
+            return f"[{','.join(map(self._write, value))}]"
+        return json.dumps(value)
 
 
 class GemmaParser(GeneratorParser):

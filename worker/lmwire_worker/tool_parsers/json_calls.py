@@ -1,16 +1,23 @@
-"""Parsers for calls with arguments in JSON, which are streamed as they come."""
+"""Calls with arguments in one JSON object, which is streamed as it comes."""
 
+import json
 import re
-from collections.abc import Generator
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from lmwire_protocol import Tool
 
 from .base import Fragments, GeneratorParser
+from .format import ToolCallParser, WrittenCall
+from .literals import CALL_ID, NUMBER, pattern_of
 from .objects import ObjectEnd, read_object
 
 _STRING: Final = r'"(?:[^"\\]|\\.)+"'
 _OPENING: Final = re.compile(
-    rf'\{{\s*(?:"type"\s*:\s*{_STRING}\s*,\s*|"id"\s*:\s*(?P<id>{_STRING})\s*,\s*)*'
-    rf'"name"\s*:\s*(?P<name>{_STRING})\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{{)',
+    rf'\{{\s*(?:"type"\s*:\s*{_STRING}\s*,\s*|"(?:tool_call_)?id"\s*:\s*(?P<id>{_STRING})\s*,\s*)*'
+    rf'"(?:tool_)?name"\s*:\s*(?P<name>{_STRING})\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{{)',
     re.DOTALL,
 )
 """A call's object up to its arguments, if they come last. In any other order, the call is not streamed."""
@@ -28,19 +35,20 @@ def read_call(text: str) -> DescribedCall | None:
     """Return the call that a JSON object describes, or None.
 
     Accepts `{"name", "arguments"}`, or `parameters` for `arguments`, both inside `function` as in OpenAI's API, and the
-    name alone in `function`. Arguments may be JSON text, or be missing.
+    name alone in `function` or `tool_name`. Arguments may be JSON text, or be missing.
     """
     call = read_object(text)
     if call is None:
         return None
     function = call.get("function", call)
     name, holder = (function.get("name"), function) if isinstance(function, dict) else (function, call)
+    name = call.get("tool_name") if name is None else name
     arguments = holder.get("arguments", holder.get("parameters"))
     if isinstance(arguments, str):
         arguments = read_object(arguments)
     elif arguments is None:
         arguments = {}
-    call_id = call.get("id")
+    call_id = call.get("id", call.get("tool_call_id"))
     if not isinstance(name, str) or not name or not isinstance(arguments, dict):
         return None
     return DescribedCall(name, arguments, call_id if isinstance(call_id, str) and call_id else None)
@@ -67,7 +75,7 @@ class JsonParser(GeneratorParser):
     """
 
     trigger = "{"
-    head: ClassVar[re.Pattern[str]] = re.compile(r"\{")
+    head: re.Pattern[str] = re.compile(r"\{")
     """The start of a call: an object that describes it, or its `name` (and `id`) before its arguments."""
 
     def accepts(self, name: str) -> bool:
@@ -121,6 +129,66 @@ class JsonParser(GeneratorParser):
             yield None
         yield self.add_arguments(self.text[given:end])
         return end
+
+
+class _NamedParser(JsonParser):
+    """Parses calls with a name before the object of arguments, between the fixed texts of a format.
+
+    Args:
+        call: The shape of the calls.
+        tools: The request's tools.
+    """
+
+    def __init__(self, call: "JsonCall", tools: Sequence[Tool]) -> None:
+        self.head, self.separators = _patterns(call)
+        super().__init__(tools)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCall:
+    """A call with its arguments in one JSON object, after the name: an object that describes it, or other text.
+
+    The texts may have `literals.NUMBER` for the call's number and `literals.CALL_ID` for its id.
+    """
+
+    before: str = '{"name": '
+    """Text before the name."""
+    middle: str = ', "arguments": '
+    """Text between the name and the object."""
+    after: str = "}"
+    """Text after the object."""
+    names: re.Pattern[str] | None = None
+    """Pattern of the names that can be written unquoted; None if names are JSON strings in an object."""
+    spaced: bool = True
+    """The object has a space after each comma and colon, as in most chat templates."""
+    parser: type[JsonParser] | None = None
+    """The parser, if it accepts more than these texts; None to derive it."""
+
+    def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
+        """Return a parser of one section; see `CallShape`."""
+        if self.parser is not None:
+            return self.parser(tools)
+        return JsonParser(tools) if self.names is None else _NamedParser(self, tools)
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        """Return the text of a call; see `CallShape`."""
+        name = json.dumps(call.name, ensure_ascii=False) if self.names is None else call.name
+        separators = None if self.spaced else (",", ":")
+        arguments = json.dumps(call.arguments, ensure_ascii=False, separators=separators)
+        head, after = (
+            text.replace(NUMBER, str(index)).replace(CALL_ID, call.call_id)
+            for text in (f"{self.before}{name}{self.middle}", self.after)
+        )
+        return f"{head}{arguments}{after}"
+
+
+@lru_cache
+def _patterns(call: JsonCall) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a call's head, and of the text between calls."""
+    name = r"(?P<name>[^\s<>{}\[\]()|｜\"']{1,128})"
+    start = pattern_of(call.before) or r"\A"
+    head = rf"{start}\s*{name}\s*{pattern_of(call.middle)}\s*(?=\{{)"
+    return re.compile(head), re.compile(rf"(?:[\s,;`\[\]]|{pattern_of(call.after) or '(?!)'})*")
 
 
 class MistralParser(JsonParser):
@@ -195,3 +263,14 @@ def _unquote(string: str) -> str:
     """Return the value of a JSON string; empty if it is invalid."""
     value = read_object(f'{{"value":{string}}}')
     return value["value"] if value else ""
+
+
+class BareJsonParser(LlamaParser):
+    """Parses a list of objects that describe calls, without any marker; see `LlamaParser`."""
+
+    separators = re.compile(r"[\s,;\[\]]*")
+
+    def _skip_separators(self, at: int) -> int | None:
+        match = self.separators.match(self.text, at)
+        start = match.end() if match else at
+        return None if start == len(self.text) else start

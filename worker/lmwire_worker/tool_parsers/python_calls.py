@@ -1,15 +1,19 @@
-"""The parser for calls in Python: `get_weather(city="Paris", days=3)`."""
+"""Calls in Python: `get_weather(city="Paris", days=3)`."""
 
 import ast
+import json
 import re
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
+from keyword import iskeyword
 from typing import Any, Final
 
-from lmwire_protocol import Function
+from lmwire_protocol import Function, Tool
 
 from .base import Fragments, GeneratorParser
+from .format import ToolCallParser, WrittenCall
 from .parameter_order import parameters_in_order
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
@@ -174,3 +178,65 @@ def _join_lines(text: str) -> str:
     return _TOKEN.sub(
         lambda token: token[0] if token[0][:3] in ('"""', "'''") else _NEWLINE.sub(r"\\n", token[0]), text
     )
+
+
+class BarePythonParser(PythonParser):
+    """Parses a list of calls without any marker: `[get_weather(city="Paris")]`.
+
+    Only the request's functions count. The section is abandoned at text that does not start with a call of one of them.
+    """
+
+    _start: Final = re.compile(r"\s{0,64}\[\s{0,64}(?P<name>[\w.-]{1,128})\s{0,64}\(")
+    _undecided: Final = re.compile(r"\s{0,64}(?:\[\s{0,64}(?:[\w.-]{1,128}\s{0,64})?)?")
+
+    def parse(self) -> Fragments:
+        """Parse the calls."""
+        while not self.is_over and self._undecided.fullmatch(self.text):
+            yield None
+        start = self._start.match(self.text)
+        if start is not None and start["name"] in self.tools:
+            yield from super().parse()
+        else:
+            self.is_abandoned = True
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall:
+    """A call of a Python function, with keyword arguments that are literals."""
+
+    parser: type[PythonParser] = PythonParser
+    required_first: bool = False
+    """Required parameters come first, as in the signature that the prompt shows."""
+    capitalized: bool = True
+    """Literals are those of Python: `True` and `None`. Otherwise, they are those of JSON."""
+
+    def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
+        """Return a parser of one section; see `CallShape`."""
+        return self.parser(tools)
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        """Return the text of a call; see `CallShape`."""
+        return call_text(call.name, call.arguments)
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call in Python, with keyword arguments.
+
+    Args:
+        name: The function's name.
+        arguments: The arguments by name.
+    """
+    if all(key.isidentifier() and not iskeyword(key) for key in arguments):
+        return f"{name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
+    return f"{name}(**{literal(dict(arguments))})"
+
+
+def literal(value: Any) -> str:
+    """Return a JSON value as a Python literal."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
+    return repr(value)

@@ -1,4 +1,4 @@
-"""The table of formats: the markers of each format of tool calls, and its parser.
+"""The table of formats: one record for each format of tool calls.
 
 Harmony (gpt-oss) has messages instead of sections. A message to a tool is a section, in one of these forms:
 
@@ -12,153 +12,413 @@ by " to=" in a message's header, on any channel. The parser accepts the header f
 " to=functions.NAME<|channel|>commentary json<|message|>{...}" are valid.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from types import ModuleType
+import re
 from typing import Final
 
-from mlx_lm.tool_parsers import (
-    function_gemma,
-    gemma4,
-    glm47,
-    json_tools,
-    kimi_k2,
-    kimi_k3,
-    laguna,
-    longcat,
-    minicpm5,
-    minimax_m2,
-    mistral,
-    muse_spark,
-    pythonic,
-    qwen3_coder,
-)
-
-from lmwire_protocol import Tool
-
-from ..models.tokenizer import Tokenizer
-from .format import ToolCallParser, ToolFormat
-from .gemma_calls import GemmaParser
-from .json_calls import HarmonyParser, JsonParser, KimiParser, LlamaParser, MistralParser
-from .python_calls import PythonParser
-from .tagged_calls import TaggedParser, Tags
+from .format import ToolFormat
+from .gemma_calls import GemmaCall
+from .json_calls import BareJsonParser, HarmonyParser, JsonCall, KimiParser, LlamaParser, MistralParser
+from .literals import CALL_ID, NUMBER
+from .nested_calls import NestedCall
+from .python_calls import BarePythonParser, PythonCall
+from .tagged_calls import TaggedCall
 from .tool_code_calls import ToolCodeParser
 
-_MakeParser = Callable[[Sequence[Tool]], ToolCallParser]
+PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
+"""Names that can stand unquoted before an object of arguments."""
+
+_MINIMAX_M3: Final = "]<]minimax[>["
+_SEP: Final = r"(?:(?!<\|sep\|>)[\s\S])*"
 
 
-def _of_mlx_lm(module: ModuleType, reader: _MakeParser) -> ToolFormat:
-    return ToolFormat(module.__name__.rpartition(".")[2], module.tool_call_start, module.tool_call_end, reader)
-
-
-def _key_value(module: ModuleType, prefix: str = "") -> _MakeParser:
-    """Return a parser of `f<arg_key>city</arg_key><arg_value>Paris</arg_value>`, for tags with a prefix."""
-    key, value = f"{prefix}arg_key", f"{prefix}arg_value"
-    tags = Tags(
-        module.parse_tool_call,
-        call=rf"\A\s*(?P<function>[^\s<]+)\s*(?=<{key}>)",
-        parameter=rf"<{key}>(?P<parameter>[^<]+)</{key}>(?:\\n|\s)*<{value}>",
-        parameter_end=f"</{value}>",
+def _key_value(prefix: str = "", suffix: str = "", line: str = "\n") -> TaggedCall:
+    """Return the shape of `f<arg_key>city</arg_key><arg_value>Paris</arg_value>`, for tags with other names."""
+    key, value = f"{prefix}arg_key{suffix}", f"{prefix}arg_value{suffix}"
+    return TaggedCall(
+        head=f"{{}}{line}",
+        tag=f"<{key}>{{}}</{key}>{line}<{value}>",
+        end=f"</{value}>{line}",
+        excluded=(f"</{prefix}tool_call{suffix}>",),
+        head_pattern=rf"\A\s*(?P<function>[^\s<]+)\s*(?=<{key}>)",
+        tag_pattern=rf"<{key}>(?P<parameter>[^<]+)</{key}>(?:\\n|\s)*<{value}>",
         untagged=True,
-        trims=r"\s*",
     )
-    return partial(TaggedParser, tags)
 
 
-def _parse_minicpm5(text: str, tools: list[dict[str, object]]) -> object:
-    """Call mlx-lm's parser, unless a CDATA block is open: it would end the value at a closing tag inside the block."""
-    if text.count("<![CDATA[") != text.count("]]>"):
-        raise ValueError("a CDATA block is open")
-    return minicpm5.parse_tool_call(text, tools)
+def _dsml(section: str) -> ToolFormat:
+    """Return the format of DeepSeek's markup language with a name for its sections."""
+    return ToolFormat(
+        f"dsml_{section}",
+        f"<｜DSML｜{section}>",
+        f"</｜DSML｜{section}>",
+        TaggedCall(
+            head='<｜DSML｜invoke name="{}">\n',
+            tag='<｜DSML｜parameter name="{}" string="{string}">',
+            end="</｜DSML｜parameter>\n",
+            tail="</｜DSML｜invoke>\n",
+            excluded=(
+                "</｜DSML｜invoke>",
+                f"</｜DSML｜{section}>",
+            ),
+        ),
+        before="\n",
+        between_calls="",
+    )
 
-
-_QWEN: Final = Tags(
-    qwen3_coder.parse_tool_call,
-    call=r"<function=\s*(?P<function>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
-    parameter=r"<parameter=\s*(?P<parameter>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
-    parameter_end="</parameter>",
-    call_end="</function>",
-    trims=r"\n?",
-)
-_MINIMAX: Final = Tags(
-    minimax_m2.parse_tool_call,
-    call=r"""<invoke name=["']?(?P<function>[^>"']+)["']?>""",
-    parameter=r"""<parameter name=["']?(?P<parameter>[^>"']+)["']?>""",
-    parameter_end="</parameter>",
-    call_end="</invoke>",
-    trims=r"\s*",
-)
-_MINICPM: Final = Tags(
-    _parse_minicpm5,
-    call=r"""\A\s*["']?(?P<function>[^\s"'<>]+)["']?\s*>""",
-    parameter=r"""<param\s+name\s*=\s*["']?(?P<parameter>[^"'<>]+)["']?\s*>""",
-    parameter_end="</param>",
-)
-_MUSE: Final = Tags(
-    muse_spark.parse_tool_call,
-    call=r'<atem:invoke\b[^>]*?\bname="(?P<function>[^"<>]+)">',
-    parameter=r'<atem:parameter\b[^>]*?\bname="(?P<parameter>[^"<>]+)"[^>]*>',
-    parameter_end="</atem:parameter>",
-    call_end="</atem:invoke>",
-)
-_KIMI_K3: Final = Tags(
-    kimi_k3.parse_tool_call,
-    call=r'<\|open\|>call\s(?:(?!<\|sep\|>)[\s\S])*?\btool="(?P<function>[^"]+)"(?:(?!<\|sep\|>)[\s\S])*<\|sep\|>',
-    parameter=r"<\|open\|>(?P<parameter>argument|json)\b(?:(?!<\|sep\|>)[\s\S])*<\|sep\|>",
-    parameter_end=r"<\|close\|>(?:argument|json)<\|sep\|>",
-    call_end="<|close|>call<|sep|>",
-)
 
 FORMATS: Final[dict[str, ToolFormat]] = {
     tool_format.name: tool_format
     for tool_format in (
-        _of_mlx_lm(function_gemma, partial(GemmaParser, "<escape>")),
-        _of_mlx_lm(gemma4, partial(GemmaParser, '<|"|>')),
-        _of_mlx_lm(glm47, _key_value(glm47)),
-        _of_mlx_lm(json_tools, JsonParser),
-        _of_mlx_lm(kimi_k2, KimiParser),
-        _of_mlx_lm(kimi_k3, partial(TaggedParser, _KIMI_K3)),
-        _of_mlx_lm(laguna, _key_value(laguna)),
-        _of_mlx_lm(longcat, _key_value(longcat, "longcat_")),
-        _of_mlx_lm(minicpm5, partial(TaggedParser, _MINICPM)),
-        _of_mlx_lm(minimax_m2, partial(TaggedParser, _MINIMAX)),
-        _of_mlx_lm(mistral, MistralParser),
-        _of_mlx_lm(muse_spark, partial(TaggedParser, _MUSE)),
-        _of_mlx_lm(pythonic, PythonParser),
-        _of_mlx_lm(qwen3_coder, partial(TaggedParser, _QWEN)),
-        ToolFormat("harmony", "<|channel|>commentary to=", "<|call|>", HarmonyParser),
-        ToolFormat("llama3_json", "<|python_tag|>", "", LlamaParser, bare=True),
-        ToolFormat("gemma3_code", "```tool_code", "\n```", ToolCodeParser),
+        # One or more JSON objects between markers.
+        ToolFormat(
+            "json_tools", "<tool_call>", "</tool_call>", JsonCall(), before="\n", after="\n", between_sections="\n"
+        ),
+        ToolFormat(
+            "command_r7b",
+            "<|START_ACTION|>",
+            "<|END_ACTION|>",
+            JsonCall(f'{{"tool_call_id": "{NUMBER}", "tool_name": ', ', "parameters": '),
+            before="[\n    ",
+            between_calls=",\n    ",
+            after="\n]",
+        ),
+        ToolFormat(
+            "command_r",
+            "Action:\n```json\n",
+            "\n```",
+            JsonCall('{\n        "tool_name": ', ',\n        "parameters": ', "\n    }"),
+            before="[\n    ",
+            between_calls=",\n    ",
+            after="\n]",
+        ),
+        ToolFormat(
+            "nemotron_v2",
+            "<TOOLCALL>",
+            "</TOOLCALL>",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+        ),
+        ToolFormat(
+            "tool_calls_list", "<tool_calls>", "</tool_calls>", JsonCall(), before="[", between_calls=", ", after="]"
+        ),
+        ToolFormat(
+            "phi4_mini", "<|tool_call|>", "<|/tool_call|>", JsonCall(), before="[", between_calls=", ", after="]"
+        ),
+        ToolFormat("granite3", "<|tool_call|>", "", JsonCall(), before="[", between_calls=", ", after="]"),
+        ToolFormat(
+            "internlm", "<|action_start|><|plugin|>", "<|action_end|>", JsonCall(middle=', "parameters": '), after="\n"
+        ),
+        ToolFormat("gigachat3", "<|message_sep|>\n\nfunction call<|role_sep|>\n", "", JsonCall()),
+        ToolFormat("gigachat3_1", "<|function_call|>", "", JsonCall()),
+        ToolFormat("firefunction", "functools[", "", JsonCall(), between_calls=", ", after="]"),
+        ToolFormat(
+            "llama3_json",
+            "<|python_tag|>",
+            "",
+            JsonCall(middle=', "parameters": ', parser=LlamaParser),
+            bare=True,
+        ),
+        ToolFormat("bare_json", "", "", JsonCall(parser=BareJsonParser), before="[", between_calls=", ", bare=True),
+        # A name, a separator and a JSON object.
+        ToolFormat(
+            "apertus",
+            "<|tools_prefix|>",
+            "<|tools_suffix|>",
+            JsonCall('{"', '": ', "}", names=PATH_NAME),
+            before="[",
+            between_calls=", ",
+            after="]",
+        ),
+        ToolFormat(
+            "mistral",
+            "[TOOL_CALLS]",
+            "",
+            JsonCall("", "[ARGS]", "", names=PATH_NAME, parser=MistralParser),
+            between_sections="",
+        ),
+        ToolFormat(
+            "mistral_call_id",
+            "[TOOL_CALLS]",
+            "",
+            JsonCall("", f"[CALL_ID]{CALL_ID}[ARGS]", "", names=PATH_NAME, parser=MistralParser),
+            between_sections="",
+        ),
+        ToolFormat(
+            "mistral_nemo",
+            "[TOOL_CALLS]",
+            "",
+            JsonCall(after=f', "id": "{CALL_ID}"}}', parser=MistralParser),
+            before="[",
+            between_calls=", ",
+            after="]",
+        ),
+        ToolFormat(
+            "kimi_k2",
+            "<|tool_calls_section_begin|>",
+            "<|tool_calls_section_end|>",
+            JsonCall(
+                "<|tool_call_begin|>functions.",
+                f":{NUMBER}<|tool_call_argument_begin|>",
+                "<|tool_call_end|>",
+                names=PATH_NAME,
+                parser=KimiParser,
+            ),
+            between_calls="",
+            lost_starts=("<|tool_call_begin|>",),
+            ends_reasoning=True,
+        ),
+        ToolFormat(
+            "deepseek_v3",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁calls▁end｜>",
+            JsonCall(
+                "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+                "\n```json\n",
+                "\n```<｜tool▁call▁end｜>",
+                names=PATH_NAME,
+            ),
+            between_calls="\n",
+            lost_starts=("<｜tool▁call▁begin｜>",),
+        ),
+        ToolFormat(
+            "deepseek_v3_1",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁calls▁end｜>",
+            JsonCall("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", names=PATH_NAME),
+            between_calls="",
+            lost_starts=("<｜tool▁call▁begin｜>",),
+        ),
+        ToolFormat(
+            "solar_open",
+            "<|tool_calls|>",
+            "",
+            JsonCall(
+                f"<|tool_call:begin|>{CALL_ID}<|tool_call:name|>",
+                "<|tool_call:args|>",
+                "<|tool_call:end|>",
+                names=PATH_NAME,
+            ),
+            between_calls="",
+            lost_starts=("<|tool_call:begin|>",),
+        ),
+        ToolFormat(
+            "functionary_v3_1",
+            "<function=",
+            "</function>",
+            JsonCall("", ">", "", names=PATH_NAME),
+            between_sections="",
+        ),
+        ToolFormat("functionary_v3_2", ">>>", "", JsonCall("", "\n", "", names=PATH_NAME), between_sections=""),
+        ToolFormat(
+            "harmony",
+            "<|channel|>commentary to=",
+            "<|call|>",
+            JsonCall(
+                "functions.",
+                " <|constrain|>json<|message|>",
+                "",
+                names=PATH_NAME,
+                spaced=False,
+                parser=HarmonyParser,
+            ),
+        ),
+        # A name, and parameters between tags.
+        ToolFormat(
+            "qwen3_coder",
+            "<tool_call>",
+            "</tool_call>",
+            TaggedCall(
+                head="<function={}>\n",
+                tag="<parameter={}>\n",
+                end="\n</parameter>\n",
+                tail="</function>",
+                excluded=(
+                    "</parameter>",
+                    "</tool_call>",
+                ),
+                head_pattern=r"<function=\s*(?P<function>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
+                tag_pattern=r"<parameter=\s*(?P<parameter>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
+                recovers=True,
+            ),
+            before="\n",
+            after="\n",
+            between_sections="\n",
+            lost_starts=("<function=",),
+            ends_reasoning=True,
+        ),
+        ToolFormat(
+            "seed_oss",
+            "<seed:tool_call>",
+            "</seed:tool_call>",
+            TaggedCall(
+                head="<function={}>\n",
+                tag="<parameter={}>",
+                end="</parameter>\n",
+                tail="</function>",
+                excluded=("</seed:tool_call>",),
+            ),
+            before="\n",
+            after="\n",
+            between_sections="\n",
+        ),
+        ToolFormat(
+            "glm47", "<tool_call>", "</tool_call>", _key_value(line=""), between_sections="", ends_reasoning=True
+        ),
+        ToolFormat("glm45", "<tool_call>", "</tool_call>", _key_value(), between_sections="\n", ends_reasoning=True),
+        ToolFormat(
+            "laguna", "<tool_call>", "</tool_call>", _key_value(line=""), between_sections="", ends_reasoning=True
+        ),
+        ToolFormat(
+            "longcat",
+            "<longcat_tool_call>",
+            "</longcat_tool_call>",
+            _key_value("longcat_"),
+            between_sections="\n",
+            ends_reasoning=True,
+        ),
+        ToolFormat(
+            "hy3",
+            "<tool_calls:opensource>",
+            "</tool_calls:opensource>",
+            TaggedCall(
+                head="<tool_call:opensource>{}<tool_sep:opensource>\n",
+                tag="<arg_key:opensource>{}</arg_key:opensource>\n<arg_value:opensource>",
+                end="</arg_value:opensource>\n",
+                tail="</tool_call:opensource>",
+                excluded=("</tool_calls:opensource>",),
+            ),
+            before="\n",
+            between_calls="\n",
+            after="\n",
+        ),
+        ToolFormat(
+            "minimax_m2",
+            "<minimax:tool_call>",
+            "</minimax:tool_call>",
+            TaggedCall(
+                head='<invoke name="{}">\n',
+                tag='<parameter name="{}">',
+                end="</parameter>\n",
+                tail="</invoke>\n",
+                excluded=("</minimax:tool_call>",),
+                head_pattern=r"""<invoke name=["']?(?P<function>[^>"']+)["']?>""",
+                tag_pattern=r"""<parameter name=["']?(?P<parameter>[^>"']+)["']?>""",
+            ),
+            before="\n",
+            between_calls="",
+        ),
+        ToolFormat(
+            "minimax_m3",
+            f"{_MINIMAX_M3}<tool_call>",
+            f"{_MINIMAX_M3}</tool_call>",
+            NestedCall(_MINIMAX_M3),
+            before="\n",
+            between_calls="",
+        ),
+        _dsml("function_calls"),
+        _dsml("tool_calls"),
+        ToolFormat(
+            "step3",
+            "<｜tool_calls_begin｜>",
+            "<｜tool_calls_end｜>",
+            TaggedCall(
+                head='<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{}">',
+                tag='<steptml:parameter name="{}">',
+                end="</steptml:parameter>",
+                tail="</steptml:invoke><｜tool_call_end｜>",
+                excluded=("<｜tool_calls_end｜>",),
+            ),
+            between_calls="",
+        ),
+        ToolFormat(
+            "minicpm5",
+            "<function name=",
+            "</function>",
+            TaggedCall(
+                head='"{}">',
+                tag='<param name="{}">',
+                end="</param>",
+                excluded=(
+                    "<",
+                    "&",
+                ),
+                head_pattern=r"""\A\s*["']?(?P<function>[^\s"'<>]+)["']?\s*>""",
+                tag_pattern=r"""<param\s+name\s*=\s*["']?(?P<parameter>[^"'<>]+)["']?\s*>""",
+                cdata=True,
+            ),
+            between_sections="",
+        ),
+        ToolFormat(
+            "muse_spark",
+            "<atem:function_calls>",
+            "</atem:function_calls>",
+            TaggedCall(
+                head='<atem:invoke name="{}">\n',
+                tag='<atem:parameter name="{}">',
+                end="</atem:parameter>\n",
+                tail="</atem:invoke>\n",
+                head_pattern=r'<atem:invoke\b[^>]*?\bname="(?P<function>[^"<>]+)">',
+                tag_pattern=r'<atem:parameter\b[^>]*?\bname="(?P<parameter>[^"<>]+)"[^>]*>',
+            ),
+            before="\n",
+            between_calls="",
+        ),
+        ToolFormat(
+            "kimi_k3",
+            "<|open|>tools<|sep|>",
+            "<|close|>tools<|sep|>",
+            TaggedCall(
+                head=f'<|open|>call tool="{{}}" index="{NUMBER}"<|sep|>',
+                tag='<|open|>argument key="{}" type="{kind}"<|sep|>',
+                end="<|close|>argument<|sep|>",
+                tail="<|close|>call<|sep|>",
+                head_pattern=rf'<\|open\|>call\s{_SEP}?\btool="(?P<function>[^"]+)"{_SEP}<\|sep\|>',
+                tag_pattern=rf'(?:<\|open\|>argument\b(?={_SEP}?\btype="(?P<kind>\w+)")?{_SEP}?'
+                rf'\bkey="(?P<parameter>[^"]+)"{_SEP}|(?P<whole><\|open\|>json\b{_SEP}))<\|sep\|>',
+                end_pattern=r"<\|close\|>(?:argument|json)<\|sep\|>",
+            ),
+            between_calls="",
+        ),
+        # Python.
+        ToolFormat(
+            "pythonic",
+            "<|tool_call_start|>",
+            "<|tool_call_end|>",
+            PythonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+        ),
+        ToolFormat("olmo3", "<function_calls>", "</function_calls>", PythonCall(), between_calls="\n"),
+        ToolFormat(
+            "llama4_pythonic",
+            "<|python_start|>",
+            "<|python_end|>",
+            PythonCall(BarePythonParser),
+            before="[",
+            between_calls=", ",
+            after="]",
+            bare=True,
+        ),
+        ToolFormat(
+            "gemma3_code",
+            "```tool_code",
+            "\n```",
+            PythonCall(ToolCodeParser, required_first=True),
+            before="\n",
+            between_calls="\n",
+        ),
+        # Gemma's own notation.
+        ToolFormat("gemma4", "<|tool_call>", "<tool_call|>", GemmaCall('<|"|>'), between_sections=""),
+        ToolFormat(
+            "function_gemma",
+            "<start_function_call>",
+            "<end_function_call>",
+            GemmaCall("<escape>"),
+            between_sections="",
+        ),
     )
 }
 """All formats by name."""
-
-_TEMPLATE_SIGNS: Final = {
-    "<tool_call>": "json_tools",
-    "<|python_tag|>": "llama3_json",
-    '{"name": function name, "parameters":': "llama3_json",
-}
-"""Texts in chat templates that identify a format, if mlx-lm finds no parser for the template."""
-
-
-def find_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
-    """Return the format of a model's tool calls: the one that mlx-lm infers, or one that mlx-lm does not know.
-
-    If the model's format is unknown, or if it has none, the prompt can describe one: Python for Gemma, and JSON for
-    other models.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        model_type: The `model_type` of the model's configuration.
-    """
-    name = tokenizer.tool_parser_type
-    if name in FORMATS:
-        return FORMATS[name]
-    if model_type == "gpt_oss":
-        return FORMATS["harmony"]
-    templates = tokenizer.chat_template or ""
-    template = templates if isinstance(templates, str) else "".join(templates.values())
-    for sign, name in _TEMPLATE_SIGNS.items():
-        if sign in template:
-            return FORMATS[name]
-    return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]

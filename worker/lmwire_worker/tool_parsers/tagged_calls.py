@@ -1,85 +1,148 @@
-"""The parser for calls with each parameter between tags: `<parameter=city>Paris</parameter>`.
+"""Calls with each parameter between tags: `<parameter=city>Paris</parameter>`.
 
-mlx-lm's parser of the format reads the values, one parameter at a time. This parser adds streaming: each argument is
-reported when it is complete, long strings are reported as they come, and no text between tags is lost.
+Each argument is reported when it is complete, and long strings as they come. No text between tags is lost.
 """
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
 
 from .base import Fragments, GeneratorParser
+from .format import ToolCallParser, WrittenCall
+from .json_calls import read_call
+from .literals import NUMBER, pattern_of
 from .objects import read_object, write_value
+from .values import Kinds, kind_of, kinds_of, read_text, write_text
 
 MIN_STREAMED_CHARACTERS: Final = 32
 """Length from which a string is streamed, in characters. Not shorter than a tag, or than `null`."""
 
-Parse = Callable[[str, list[dict[str, Any]]], Any]
+_STREAMED_KINDS: Final = frozenset({"string", "null", "boolean"})
+"""Types of parameters whose long values are certainly strings."""
+_CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
+_ATTRIBUTE_ESCAPES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
-    """The tags of a format. More text never extends a match of the patterns."""
+class TaggedCall:
+    """A call with separate parameters after the name. Strings are unquoted, and other values are JSON.
 
-    parse: Parse
-    """mlx-lm's parser."""
-    call: str
-    """Pattern of a call's start; its group `function` is the function's name."""
-    parameter: str
-    """Pattern of a parameter's start; its group `parameter` is the name."""
-    parameter_end: str
-    """Pattern of a parameter's end; starts with `<` and matches at most MIN_STREAMED_CHARACTERS."""
-    call_end: str = ""
-    """The end of a call; empty if the end of the section ends it."""
+    A line break at the end of `tag` or the start of `end` is not part of a value. All other white space is.
+    """
+
+    head: str
+    """Text before the parameters, with `{}` for the function's name and `literals.NUMBER` for the call's number."""
+    tag: str
+    """Text before a value, with `{}` for the parameter's name. `{kind}` is its type, and `{string}` is `true` for a
+    string and `false` for other values."""
+    end: str
+    """Text after a value."""
+    tail: str = ""
+    """Text after the parameters; empty if the section's end ends the call."""
+    excluded: tuple[str, ...] = ()
+    """Texts that a string must not contain, besides its end, because they would end it for the parser."""
+    head_pattern: str = ""
+    """Pattern of `head` with the group `function`; empty to derive it. More text never extends a match."""
+    tag_pattern: str = ""
+    """Pattern of `tag` with the group `parameter`, and `kind` or `string`; empty to derive it. A match with a group
+    `whole` starts a JSON object of all arguments."""
+    end_pattern: str = ""
+    """Pattern of `end`, of at most MIN_STREAMED_CHARACTERS from its first `<` on; empty to derive it."""
     untagged: bool = False
-    """True if mlx-lm's parser accepts calls without tags, which are whole sections."""
-    trims: str | None = None
-    """Pattern of the text that mlx-lm's parser strips from a string's start; None to stream no strings."""
+    """A section may be a function's name alone, or a JSON object that describes a call."""
+    recovers: bool = False
+    """A value may lack its end. The next tag of a parameter, at the start of a line, or the call's end then ends it."""
+    cdata: bool = False
+    """A string with special characters stands in a CDATA block."""
+
+    def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
+        """Return a parser of one section; see `CallShape`."""
+        return _TaggedParser(self, tools)
+
+    def write(self, call: WrittenCall, index: int) -> str:
+        """Return the text of a call; see `CallShape`."""
+        head = self.head.replace("{}", call.name).replace(NUMBER, str(index + 1))
+        return head + "".join(self._write(*item) for item in call.arguments.items()) + self.tail
+
+    def open_tag(self, name: str, kind: str) -> str:
+        """Return the text before a value.
+
+        Args:
+            name: The parameter's name.
+            kind: The value's type.
+        """
+        texts = {"{}": name, "{kind}": kind, "{string}": "true" if kind == "string" else "false"}
+        return re.sub(r"\{\w*\}", lambda place: texts[place[0]], self.tag)
+
+    def _write(self, name: str, value: Any) -> str:
+        text = write_text(value)
+        if self.cdata and re.search(r"[<&\n]", text):
+            text = f"<![CDATA[{text}]]>"
+        return f"{self.open_tag(name, kind_of(value))}{text}{self.end}"
 
 
-class TaggedParser(GeneratorParser):
+class _Patterns(NamedTuple):
+    """The patterns of a shape."""
+
+    head: re.Pattern[str]
+    tag: re.Pattern[str]
+    end: re.Pattern[str]
+
+    @classmethod
+    @lru_cache
+    def of(cls, call: TaggedCall) -> "_Patterns":
+        name = r"[^\s<>\"']+"
+        head = call.head_pattern or pattern_of(call.head, **{"": rf"\s*(?P<function>{name})\s*"})
+        groups = {"": rf"\s*(?P<parameter>{name})\s*", "kind": r"(?P<kind>\w*)", "string": r"(?P<string>\w*)"}
+        tag = call.tag_pattern or pattern_of(call.tag, **groups)
+        tail = pattern_of(call.tail) or "(?!)"
+        nested = re.sub(r"\?P<(\w+)>", r"?P<next_\1>", head)
+        end = call.end_pattern or pattern_of(call.end)
+        return cls(re.compile(head), re.compile(f"(?P<end>{tail})|{tag}|{nested}"), re.compile(end))
+
+
+class _TaggedParser(GeneratorParser):
     """Parses calls between tags.
 
     Args:
-        tags: The tags of the format.
+        call: The shape of the calls.
         tools: The request's tools.
     """
 
     trigger = ">"
 
-    def __init__(self, tags: Tags, tools: Sequence[Tool]) -> None:
-        self._tags = tags
-        self._head = re.compile(tags.call)
-        self._tag = re.compile(f"(?P<end>{re.escape(tags.call_end) or '(?!)'})|{tags.parameter}|{tags.call}")
-        self._value_end = re.compile(tags.parameter_end)
+    def __init__(self, call: TaggedCall, tools: Sequence[Tool]) -> None:
+        self._shape = call
+        self._head, self._tag, self._value_end = _Patterns.of(call)
         super().__init__(tools)
-        self._schemas = {name: _schemas(function) for name, function in self.tools.items()}
+        self._kinds = {name: _parameter_kinds(function) for name, function in self.tools.items()}
 
     def parse(self) -> Fragments:
         """Parse the calls."""
         head = yield from self.find(self._head, 0)
-        if head is None and self.is_closed and self._tags.untagged:
+        if head is None and self.is_closed and self._shape.untagged:
             yield from self._read_untagged()
         while head:
-            yield self.start_call(head["function"])
+            yield self.start_call(_unescape(head["function"]))
             head = yield from self._read_call(head)
 
     def _read_call(self, head: re.Match[str]) -> Generator[Any, None, re.Match[str] | None]:
         """Parse a call from its head on. Return the next call's head, or None if the section ends."""
         at, separator = head.end(), "{"
-        while (tag := (yield from self.find(self._tag, at))) and tag["parameter"] and self._blank(at, tag.start()):
+        while (tag := (yield from self.find(self._tag, at))) and _starts_value(tag) and self._blank(at, tag.start()):
             end = yield from self._read_parameter(head, tag, separator)
             if end is None or not self.has_open_call:
                 return None if end is None else (yield from self.find(self._head, end))
-            at, separator = end, ","
+            at, separator = end, "," if self._arguments else "{"
         end, after = tag.span() if tag else (len(self.text), len(self.text))
-        whole = bool(tag["end"]) if tag else self.is_closed and not self._tags.call_end
+        whole = bool(tag["end"]) if tag else self.is_closed and not self._shape.tail
         if whole and self._blank(at, end):
-            yield self.add_arguments("{}" if separator == "{" else "}")
+            yield self.add_arguments("}" if self._arguments else "{}")
             yield self.finish_call(head.start(), after)
         else:
             yield self.fail_call()
@@ -93,90 +156,157 @@ class TaggedParser(GeneratorParser):
         Returns:
             The end of the parameter; None if the section ends inside it.
         """
-        start, sent = yield from self._stream_string(head, tag, separator)
-        close = yield from self.find(self._value_end, tag.end())
+        function = _unescape(head["function"])
+        end_pattern = self._end_pattern(function)
+        start, sent = yield from self._stream_string(function, tag, separator, end_pattern)
+        close = yield from self._find_end(end_pattern, tag.end())
         if close is None:
             return None
-        arguments = self._parse(head[0] + self.text[tag.start() : close.end()] + self._tags.call_end)[1]
-        value = arguments.get(tag["parameter"])
+        text = self.text[self._trimmed(tag.end()) : close.start]
+        if self._shape.end.startswith("\n"):
+            text = text.removesuffix("\n")
+        arguments = self._read_arguments(function, tag, text)
+        value = next(iter(arguments.values()), None)
         if not sent and arguments:
             yield self.add_arguments(separator + write_value(arguments)[1:-1])
         elif sent and isinstance(value, str) and value.startswith(self.text[start:sent]):
             yield self.add_arguments(_escape(value[sent - start :]) + '"')
-        else:
+        elif sent or "whole" not in tag.re.groupindex or not tag["whole"] or read_object(text) is None:
             yield self.fail_call()
-        return close.end()
+        return close.after
+
+    def _read_arguments(self, function: str, tag: re.Match[str], text: str) -> dict[str, Any]:
+        """Return the argument of a tag, or all arguments of the call; empty if JSON has no such values."""
+        if "whole" in tag.re.groupindex and tag["whole"]:
+            return read_object(text) or {}
+        name = _unescape(tag["parameter"]).strip()
+        arguments = {name: self._read_value(text, self._kinds_of(function, name, tag))}
+        try:
+            return arguments if read_object(write_value(arguments)) is not None else {}
+        except (ValueError, TypeError, RecursionError):
+            return {}
+
+    def _read_value(self, text: str, kinds: Kinds | None) -> Any:
+        if self._shape.cdata and (block := _CDATA.fullmatch(text)):
+            return block["text"] if kinds is None or "string" in kinds else read_text(block["text"], kinds)
+        return read_text(text, kinds)
+
+    def _kinds_of(self, function: str, parameter: str, tag: re.Match[str]) -> Kinds | None:
+        """Return the possible types of an argument: the one that its tag has, or those of the schema."""
+        groups = tag.groupdict()
+        if groups.get("string") is not None:
+            return frozenset(("string",)) if groups["string"] == "true" else None
+        if groups.get("kind"):
+            return frozenset(("string",)) if groups["kind"] == "string" else None
+        return self._kinds.get(function, {}).get(parameter)
 
     def _stream_string(
-        self, head: re.Match[str], tag: re.Match[str], separator: str
+        self, function: str, tag: re.Match[str], separator: str, end_pattern: re.Pattern[str]
     ) -> Generator[Any, None, tuple[int, int]]:
         """Stream a long string. Return the start and the end of the text that was streamed."""
         start = sent = 0
-        if not self._is_string(head["function"], tag["parameter"]):
+        if "whole" in tag.re.groupindex and tag["whole"]:
             return start, sent
+        name = _unescape(tag["parameter"]).strip()
+        kinds = self._kinds_of(function, name, tag)
+        if self._shape.cdata or kinds is None or not kinds <= _STREAMED_KINDS:
+            return start, sent
+        longest = MIN_STREAMED_CHARACTERS
+        if self._shape.recovers:
+            longest += max(map(len, self._kinds.get(function, ())), default=0)
         searched = tag.end()
-        while not self._value_end.search(self.text, searched) and not self.is_over:
-            settled = _settled(self.text, tag.end())
-            if not sent and settled - tag.end() >= MIN_STREAMED_CHARACTERS:
+        while not end_pattern.search(self.text, searched) and not self.is_over:
+            settled = _settled(self.text, tag.end(), longest)
+            if not sent and "string" in kinds and settled - tag.end() >= MIN_STREAMED_CHARACTERS:
                 start = sent = self._trimmed(tag.end())
-                yield self.add_arguments(f'{separator}{write_value(tag["parameter"])}:"')
+                yield self.add_arguments(f'{separator}{write_value(name)}:"')
             if sent and settled > sent:
                 yield self.add_arguments(_escape(self.text[sent:settled]))
                 sent = settled
-            searched = max(searched, len(self.text) - MIN_STREAMED_CHARACTERS)
+            searched = max(searched, settled)
             yield None
         return start, sent
 
-    def _read_untagged(self) -> Fragments:
-        """Parse a section without tags: a function's name alone, or another form that mlx-lm's parser accepts.
+    def _find_end(self, pattern: re.Pattern[str], start: int) -> Generator[None, None, "_End | None"]:
+        """Wait for the end of the value that starts at `start`, and return it, or None if the section ends inside."""
+        while match := (yield from self.find(pattern, start)):
+            value = self.text[start : match.start()]
+            if not self._shape.cdata or value.count("<![CDATA[") <= value.count("]]>"):
+                return _End(match.start(), match.end())
+            start = match.end()
+        if self._shape.recovers and self.is_closed:
+            tail = re.compile(rf"\s*{pattern_of(self._shape.tail)}\s*\Z").search(self.text, start)
+            return _End(tail.start(), tail.start()) if tail else None
+        return None
 
-        mlx-lm's parser accepts any text, so that the call must be of one of the request's functions.
+    def _end_pattern(self, function: str) -> re.Pattern[str]:
+        """Return the pattern of a value's end."""
+        kinds = self._kinds.get(function)
+        return _with_recovery(self._shape, tuple(kinds)) if self._shape.recovers and kinds else self._value_end
+
+    def _read_untagged(self) -> Fragments:
+        """Parse a section without tags: a function's name alone, or a JSON object that describes a call.
+
+        The call must be of one of the request's functions.
         """
         text = self.text.strip()
-        name, arguments = (text, {}) if text in self.tools else self._parse(text)
-        if name in self.tools and ("raw" not in arguments or "raw" in self._schemas[name]):
+        call = read_call(text)
+        name, arguments = (text, {}) if call is None else (call.name, call.arguments)
+        if name in self.tools:
             yield from self.add_whole_call(0, len(self.text), name, arguments)
 
-    def _parse(self, text: str) -> tuple[str, dict[str, Any]]:
-        """Return the name and arguments that mlx-lm's parser finds; empty if it fails or JSON has no such values."""
-        functions = [
-            {"type": "function", "function": {"name": name, "parameters": {"properties": schemas}}}
-            for name, schemas in self._schemas.items()
-        ]
-        try:
-            call = self._tags.parse(text, functions)
-            call = call[0] if isinstance(call, list) else call
-            name, arguments = call["name"], call["arguments"]
-            if isinstance(name, str) and read_object(write_value(arguments)) is not None:
-                return name, arguments
-        except Exception:  # parsers may raise anything
-            pass
-        return "", {}
-
-    def _is_string(self, function: str, parameter: str) -> bool:
-        schema = self._schemas.get(function, {}).get(parameter, {})
-        return self._tags.trims is not None and schema.get("type") == "string"
-
     def _trimmed(self, start: int) -> int:
-        match = re.compile(self._tags.trims or "").match(self.text, start)
-        return match.end() if match else start
+        """Return the start of a value, after the line break of its tag."""
+        return start + int(self._shape.tag.endswith("\n") and self.text.startswith("\n", start))
 
     def _blank(self, start: int, end: int) -> bool:
         return not self.text[start:end].strip()
 
 
-def _schemas(function: Function) -> dict[str, dict[str, Any]]:
-    """Return the schemas of a function's parameters that are objects: mlx-lm's parsers accept no others."""
+class _End(NamedTuple):
+    """The end of a value, and the end of its tag."""
+
+    start: int
+    after: int
+
+
+@lru_cache(maxsize=64)
+def _with_recovery(call: TaggedCall, names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a value's end, which may be the start of another of these parameters instead."""
+    following = "|".join(map(re.escape, names))
+    tag = pattern_of(call.tag, **{"": f"(?:{following})"})
+    return re.compile(rf"{_Patterns.of(call).end.pattern}|(?=\n{tag}\s*\n)")
+
+
+def _starts_value(tag: re.Match[str]) -> bool:
+    groups = tag.groupdict()
+    return bool(groups.get("parameter") or groups.get("whole"))
+
+
+def _parameter_kinds(function: Function) -> dict[str, Kinds | None]:
+    """Return the types of a function's parameters by name."""
     properties = function.parameters.get("properties")
     if not isinstance(properties, dict):
         return {}
-    return {name: schema for name, schema in properties.items() if isinstance(schema, dict)}
+    return {name: kinds_of(schema, function.parameters) for name, schema in properties.items()}
 
 
-def _settled(text: str, start: int) -> int:
-    """Return the end of the certain part of a value: without white space, or a tag that may close it, at its end."""
-    tag = text.rfind("<", max(start, len(text) - MIN_STREAMED_CHARACTERS))
+def _settled(text: str, start: int, longest: int) -> int:
+    """Return the end of the certain part of a value: without white space, or a tag that may close it, at its end.
+
+    Args:
+        text: The text so far.
+        start: The start of the value.
+        longest: Length of the longest text that may close the value, in characters.
+    """
+    tag = text.find("<", max(start, len(text) - longest))
     return start + len(text[start : tag if tag >= 0 else len(text)].rstrip())
+
+
+def _unescape(text: str) -> str:
+    for escape, character in _ATTRIBUTE_ESCAPES:
+        text = text.replace(escape, character)
+    return text
 
 
 def _escape(text: str) -> str:

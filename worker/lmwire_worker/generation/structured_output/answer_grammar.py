@@ -52,6 +52,12 @@ def is_constrained(request: Generate | Chat | Tokenize) -> bool:
     return request.format is not None or must_call or any(tool.function.strict for tool in tools)
 
 
+def is_forced(request: Generate | Chat) -> bool:
+    """Return whether all answers of a request must have a format, or call tools."""
+    must_call = isinstance(request, Chat) and bool(request.tools) and request.tool_choice not in ("auto", "none")
+    return request.format is not None or must_call
+
+
 def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[str | None, bool]:
     """Return the grammar of an answer's tool calls, or None, and whether the answer must be calls only."""
     tools, choice = request.tools, request.tool_choice

@@ -15,11 +15,20 @@ class Constraint:
         matcher: The grammar's `llguidance.LLMatcher` in its initial state, or None.
         reasoning_budget: The budget of reasoning tokens, or None.
         mask_words: Length of a bit mask, in int32.
+        reasoning_start: The token that opens reasoning which the request did not ask for; None without one.
     """
 
-    def __init__(self, matcher: Any, reasoning_budget: ReasoningBudget | None, mask_words: int) -> None:
+    def __init__(
+        self,
+        matcher: Any,
+        reasoning_budget: ReasoningBudget | None,
+        mask_words: int,
+        reasoning_start: int | None = None,
+    ) -> None:
         self.matcher = matcher
         self.mask_words = mask_words
+        self._reasoning_start = reasoning_start
+        self._is_first = True
         self.error: str | None = None
         """Reason why the constraint failed, as a sentence. A failed constraint allows every token."""
         self._reasoning_budget = reasoning_budget
@@ -33,7 +42,10 @@ class Constraint:
         """
         matcher = None if self.matcher is None else self.matcher.deep_copy()
         copy = Constraint(
-            matcher, None if self._reasoning_budget is None else self._reasoning_budget.fork(), self.mask_words
+            matcher,
+            None if self._reasoning_budget is None else self._reasoning_budget.fork(),
+            self.mask_words,
+            self._reasoning_start,
         )
         copy._started = bool(answer)
         for token in answer[:-1]:
@@ -45,11 +57,20 @@ class Constraint:
         """Return whether the constraint may forbid a token now."""
         return self.matcher is not None or self._forced is not None
 
+    @property
+    def unasked_token(self) -> int | None:
+        """The token that the answer may start with only if the model prefers it to all others; None if there is none.
+
+        A mask leaves few tokens. Without this rule, a model that would not reason would be led into reasoning.
+        """
+        return self._reasoning_start if self._is_first else None
+
     def push(self, token: int) -> None:
         """Add the row's newest token. The first one is the last token of the prompt."""
         if not self._started:
             self._started = True
             return
+        self._is_first = False
         if self._reasoning_budget is not None:
             self._reasoning_budget.push(token)
         if self.matcher is not None and not self.matcher.is_stopped():

@@ -1,19 +1,22 @@
 """Make the constraint on a request's answers."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from lmwire_protocol import Chat, Generate, RequestError
 
 from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
-from .answer_grammar import answer_grammar
+from .answer_grammar import answer_grammar, is_forced
 from .constraint import Constraint
 from .formats import check_format
 from .reasoning_budget import ReasoningBudget
 from .size_limits import MAX_CHARACTERS, check_count, invalid_request
 from .vocabulary import GrammarError, Vocabulary
+
+MAX_ANSWER_ROOM: Final = 1024
+"""Maximum number of tokens that reasoning leaves for a forced answer. It leaves at most half of `max_tokens`."""
 
 
 class ConstraintFactory:
@@ -49,7 +52,8 @@ class ConstraintFactory:
         reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning)
         if matcher is None and reasoning_budget is None:
             return None
-        return Constraint(matcher, reasoning_budget, self._vocabulary.mask_words)
+        start = self._unasked_start(request, syntax, starts_in_reasoning) if matcher is not None else None
+        return Constraint(matcher, reasoning_budget, self._vocabulary.mask_words, start)
 
     def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Any:
         grammar = answer_grammar(request, syntax, starts_in_reasoning, self._vocabulary)
@@ -71,10 +75,22 @@ class ConstraintFactory:
             )
         return matcher
 
+    def _unasked_start(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> int | None:
+        """Return the token that opens reasoning which neither the request nor the prompt opens, or None."""
+        if starts_in_reasoning or syntax.think_start is None:
+            return None
+        if isinstance(request, Chat) and (request.reasoning == "on" or request.prefix):
+            return None
+        tokens = self._vocabulary.tokens(syntax.think_start)
+        return tokens[0] if len(tokens) == 1 else None
+
     def _reasoning_budget(
         self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool
     ) -> ReasoningBudget | None:
         budget = request.reasoning_budget if isinstance(request, Chat) else None
+        if is_forced(request) and request.max_tokens is not None:
+            room = min(request.max_tokens // 2, MAX_ANSWER_ROOM)
+            budget = min(request.max_tokens - room, budget if budget is not None else request.max_tokens)
         if budget is None or syntax.think_start is None or syntax.think_end is None:
             return None
         closing = self._vocabulary.tokens(syntax.think_end)

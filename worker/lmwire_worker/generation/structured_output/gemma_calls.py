@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .lark_rules import LarkRules, quoted
-from .tool_parameters import ANNOTATIONS, RawText, check_name, read_parameters, unsupported
+from .tool_parameters import ANNOTATIONS, DEFINITIONS, Parameter, RawText, check_name, read_parameters, unsupported
 
 NAME: Final = re.compile(r"[^\s,:{}\[\]<>\"']+")
 ARRAY_KEYWORDS: Final = ANNOTATIONS | {"type", "items", "minItems", "maxItems"}
-SCALAR_TYPES: Final = ("integer", "number", "boolean", "null")
+ANY_DEPTH: Final = 3
+"""Number of arrays and objects inside one another in a value of any type."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmaCallRule:
-    """Adds the rules of a call; see `tool_call_grammars.CallRule`."""
+    """Adds the rules of a call; see `tool_call_grammars.add_call`."""
 
     quote: str
     """The marker at both ends of a string."""
@@ -24,33 +25,39 @@ class GemmaCallRule:
         check_name(name, NAME, f"{path}.name")
         return f"{quoted(f'call:{name}')} {self._object(rules, schema, f'{path}.parameters')}"
 
-    def _value(self, rules: LarkRules, schema: Any, path: str) -> str:
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        if kind == "string":
-            return f"{rules.literal(self.quote)} {RawText().rule(rules, schema, path, self.quote)}"
-        if kind == "array":
-            return self._array(rules, schema, path)
-        if kind == "object":
-            return self._object(rules, schema, path)
-        if kind in SCALAR_TYPES:
-            return rules.json(schema)
-        raise unsupported(path, "in this model's tool calls every value must have one `type`")
+    def _value(self, rules: LarkRules, parameter: Parameter, depth: int = 0) -> str:
+        parts = parameter.alternatives()
+        if depth >= ANY_DEPTH and not parameter.schema.keys() - ANNOTATIONS:
+            parts = [part for part in parts if part["type"] not in ("array", "object")]
+        return " | ".join(self._of_type(rules, part, parameter.path, depth) for part in parts)
 
-    def _array(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
+    def _of_type(self, rules: LarkRules, part: dict[str, Any], path: str, depth: int) -> str:
+        if part["type"] == "string":
+            return f"{rules.literal(self.quote)} {RawText().rule(rules, part, path, self.quote)}"
+        if part["type"] == "array":
+            return self._array(rules, part, path, depth)
+        if part["type"] == "object":
+            return self._object(rules, part, path)
+        return rules.json(part)
+
+    def _array(self, rules: LarkRules, schema: dict[str, Any], path: str, depth: int) -> str:
         for keyword in schema.keys() - ARRAY_KEYWORDS:
             raise unsupported(f"{path}.{keyword}", "arrays in this model's tool calls cannot be held to it")
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         if most == 0:
             return rules.literal("[]")
-        item = rules.rule(self._value(rules, schema.get("items", {}), f"{path}.items"))
+        items = schema.get("items", {})
+        definitions = {name: schema[name] for name in DEFINITIONS if name in schema}
+        element = Parameter("", definitions | (items if isinstance(items, dict) else {}), True, f"{path}.items")
+        item = rules.rule(self._value(rules, element, depth + 1))
         more = f'("," {item}){{{max(least - 1, 0)},{"" if most is None else most - 1}}}'
-        items = rules.rule(f"{item} {more}")
-        return rules.rule(f'"[" {items}{"" if least else "?"} "]"')
+        sequence = rules.rule(f"{item} {more}")
+        return rules.rule(f'"[" {sequence}{"" if least else "?"} "]"')
 
     def _object(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
         items = []
         for parameter in read_parameters(schema, path):
             check_name(parameter.name, NAME, parameter.path)
-            value = self._value(rules, parameter.schema, parameter.path)
-            items.append((rules.rule(f"{quoted(f'{parameter.name}:')} {value}"), parameter.required))
+            value = self._value(rules, parameter)
+            items.append((rules.rule(f"{quoted(f'{parameter.name}:')} ({value})"), parameter.required))
         return rules.rule(f'"{{" {rules.sequence(items, ",")} "}}"')

@@ -19,6 +19,8 @@ class MessageFrame:
     """Text before and after the content that precedes a call; None if calls are part of the content."""
     recipient: tuple[str, str] | None = None
     """Text before and after the function's name, which precedes a section of calls; None without such a name."""
+    starts_call: bool = False
+    """The prompt has the start marker of a first call."""
 
 
 FRAMES: Final = {
@@ -33,6 +35,12 @@ FRAMES: Final = {
         text_before_call=("to=commentary<|message|>", "<|eom|><|start|>assistant "),
         recipient=("to=", "<|message|>"),
     ),
+    "solar_open": MessageFrame(
+        before_content="<|content|>",
+        after_reasoning="<|begin|>assistant",
+        text_before_call=("<|content|>", "<|end|><|begin|>assistant"),
+    ),
+    "functionary_v3_2": MessageFrame(before_content="all\n", starts_call=True),
     "kimi_k3": MessageFrame(
         before_content="<|open|>response<|sep|>",
         text_before_call=("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
@@ -49,7 +57,7 @@ def find_frame(syntax: Syntax) -> MessageFrame:
     """
     family = syntax.tools.name if syntax.tools is not None else ""
     if syntax.initial == CONTENT:
-        return FRAMES[family] if family == "kimi_k3" else MessageFrame()
+        return FRAMES.get(family, MessageFrame())
     if family not in FRAMES:
         raise unsupported("format", "answers of this model, which are messages, cannot be held to anything")
     return FRAMES[family]

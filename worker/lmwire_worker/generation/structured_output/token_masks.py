@@ -47,10 +47,15 @@ class TokenMasks:
             return logits
         bits = _fill([constraint for _, constraint in bound])
         if len(bound) == self._rows:
-            return _apply(bits, logits)
-        rows = mx.array([row for row, _ in bound])
-        masked = mx.array(logits)  # log-probabilities need the caller's logits unchanged
-        masked[rows] = _apply(bits, logits[rows])
+            masked = _apply(bits, logits)
+        else:
+            rows = mx.array([row for row, _ in bound])
+            masked = mx.array(logits)  # log-probabilities need the caller's logits unchanged
+            masked[rows] = _apply(bits, logits[rows])
+        for row, constraint in bound:
+            if (token := constraint.unasked_token) is not None and token < logits.shape[-1]:
+                is_preferred = mx.argmax(logits[row]) == token
+                masked[row, token] = mx.where(is_preferred, masked[row, token], -mx.inf)
         return masked
 
 

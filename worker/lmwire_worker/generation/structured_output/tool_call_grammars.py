@@ -1,232 +1,191 @@
-"""The grammars of the formats of tool calls: the text between a section's markers."""
+"""The grammar of a call, derived from the record of its format."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from keyword import kwlist
 from typing import Any, Final
 
-from ...tool_parsers import parameters_in_order
+from ...tool_parsers import (
+    CALL_ID,
+    ITEM,
+    NUMBER,
+    GemmaCall,
+    JsonCall,
+    NestedCall,
+    PythonCall,
+    TaggedCall,
+    ToolFormat,
+    parameters_in_order,
+)
 from .gemma_calls import GemmaCallRule
 from .lark_rules import LarkRules, quoted
 from .tool_parameters import Parameter, RawText, check_name, loosen, read_parameters, unsupported
 
 TAG_NAME: Final = re.compile(r"[^\s<>\"'=:/]+")
-PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 SPACED_JSON: Final = {"item_separator": ", ", "key_separator": ": "}
-NUMBER: Final = "\0"
-"""Placeholder for any number in fixed text."""
-PYTHON_ESCAPES: Final = {"json_allowed_escapes": '"\\bfnrt'}
-"""Escapes that are the same in strings of JSON and Python."""
-
-CallRule = Callable[[LarkRules, str, dict[str, Any], str], str]
-"""Adds the rules of a call and returns its expression. Takes the rules, the function's name, the schema of its
-arguments, and the function's path in the request."""
+PYTHON_JSON: Final = {**SPACED_JSON, "json_allowed_escapes": '"\\bfnrt'}
+"""Options of JSON that is Python too, but for the words of literals. The escapes are the same in strings of both."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallLayout:
-    """The layout of a section of calls."""
+def add_call(rules: LarkRules, form: ToolFormat, name: str, schema: dict[str, Any], path: str) -> str:
+    """Add the rules of a call of a function, and return its expression.
 
-    call: CallRule
-    before: str = ""
-    """Text between the start marker and the first call."""
-    between_calls: str | None = None
-    """Text between two calls of a section; None if a section has one call."""
-    after: str = ""
-    """Text between the last call and the end marker."""
-    between_sections: str | None = None
-    """Text between two sections; None if an answer has one section."""
+    Args:
+        rules: The grammar to add the rules to.
+        form: The format of calls.
+        name: The function's name.
+        schema: The schema of its arguments.
+        path: The function's path in the request.
 
-    def loosen(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the loosest schema with which a call can be written."""
-        if isinstance(self.call, _JsonCallRule):
-            return {"type": "object"}
-        return loosen(self.call.reorder(schema) if isinstance(self.call, _TaggedCallRule) else schema)
+    Raises:
+        RequestError: unsupported: the format cannot enforce the schema, or write a name.
+    """
+    match form.shape:
+        case JsonCall() as shape:
+            return _add_json_call(rules, shape, name, schema, path)
+        case TaggedCall() as shape:
+            return _TaggedCallRule(rules, shape).add(name, schema, path)
+        case PythonCall() as shape:
+            return _add_python_call(rules, shape, name, schema, path)
+        case NestedCall() as shape:
+            return _NestedCallRule(rules, shape).add(name, schema, path)
+        case GemmaCall(quote):
+            return GemmaCallRule(quote)(rules, name, schema, path)
+    raise unsupported(path, f"calls that are written as this model does ({form.name}) cannot be enforced")
 
 
-@dataclass(frozen=True, slots=True)
-class _JsonCallRule:
-    """A call with its arguments in one JSON object, after the name."""
+def loosen_schema(form: ToolFormat, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the loosest schema of arguments with which a call can be written.
 
-    before: str
-    """Text before the name."""
-    middle: str
-    """Text between the name and the object."""
-    after: str = ""
-    """Text after the object."""
-    names: re.Pattern[str] | None = None
-    """Pattern of the names that can be written unquoted; None if names are JSON strings."""
-    spaced: bool = True
-    """The object has a space after each comma and colon, as in most chat templates."""
+    Args:
+        form: The format of calls.
+        schema: The schema.
+    """
+    if isinstance(form.shape, JsonCall):
+        return {"type": "object"}
+    is_signature = isinstance(form.shape, PythonCall) and form.shape.required_first
+    return loosen(schema | {"properties": parameters_in_order(schema)} if is_signature else schema)
 
-    def __call__(self, rules: LarkRules, name: str, schema: dict[str, Any], path: str) -> str:
-        name = quoted(name) if self.names is None else check_name(name, self.names, f"{path}.name")
-        parts = [
-            _literal_with_numbers(rules, f"{self.before}{name}{self.middle}"),
-            rules.json(schema, **(SPACED_JSON if self.spaced else {})),
-            rules.literal(self.after),
-        ]
-        return " ".join(filter(None, parts))
+
+def _fixed(rules: LarkRules, text: str) -> str:
+    """Return an expression for fixed text with placeholders of numbers and ids."""
+    pieces = {NUMBER: "/[0-9]{1,4}/", CALL_ID: "/[A-Za-z0-9]{9}/"}
+    parts = re.split(f"([{NUMBER}{CALL_ID}])", text)
+    return " ".join(pieces.get(part) or rules.literal(part) for part in parts if part)
+
+
+def _join(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+def _add_json_call(rules: LarkRules, shape: JsonCall, name: str, schema: dict[str, Any], path: str) -> str:
+    name = quoted(name) if shape.names is None else check_name(name, shape.names, f"{path}.name")
+    arguments = rules.json(schema, **(SPACED_JSON if shape.spaced else {}))
+    return _join(_fixed(rules, f"{shape.before}{name}{shape.middle}"), arguments, _fixed(rules, shape.after))
 
 
 @dataclass(frozen=True, slots=True)
 class _TaggedCallRule:
-    """A call with separate parameters after the name. Strings are unquoted, and other values are JSON."""
+    """Adds calls with their parameters between tags."""
 
-    head: str
-    """Text before the parameters, with `{}` for the function's name."""
-    tag: str
-    """Text before a value, with `{}` for the parameter's name and `{kind}` for its type."""
-    end: str
-    """Text after a value."""
-    tail: str = ""
-    """Text after the parameters."""
-    text: RawText | None = None
-    """Form of strings; None for JSON."""
-    mixed: bool = False
-    """Parameters may have any types, which the parser finds from the JSON. If false, each must have one type."""
-    separator: str = ""
-    required_first: bool = False
-    """Required parameters come first, as in the signature that the prompt shows."""
-    names: re.Pattern[str] = TAG_NAME
-    parameter_names: re.Pattern[str] = TAG_NAME
-    json_options: Mapping[str, Any] = field(default_factory=lambda: SPACED_JSON)
+    rules: LarkRules
+    shape: TaggedCall
 
-    def __call__(self, rules: LarkRules, name: str, schema: dict[str, Any], path: str) -> str:
-        check_name(name, self.names, f"{path}.name")
-        items = [
-            (self._parameter(rules, parameter), parameter.required)
-            for parameter in read_parameters(self.reorder(schema), f"{path}.parameters")
-        ]
-        parts = [
-            _literal_with_numbers(rules, self.head.format(name)),
-            rules.sequence(items, self.separator),
-            rules.literal(self.tail),
-        ]
-        return " ".join(filter(None, parts))
+    def add(self, name: str, schema: dict[str, Any], path: str) -> str:
+        """Add the rules of a call, and return its expression."""
+        check_name(name, TAG_NAME, f"{path}.name")
+        parameters = list(read_parameters(schema, f"{path}.parameters"))
+        names = [check_name(parameter.name, TAG_NAME, parameter.path) for parameter in parameters]
+        items = [(self._parameter(parameter, names), parameter.required) for parameter in parameters]
+        head = _fixed(self.rules, self.shape.head.replace("{}", name))
+        return _join(head, self.rules.sequence(items, ""), self.rules.literal(self.shape.tail))
 
-    def reorder(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema of a call's arguments, with its properties in the order of the call."""
-        return schema | {"properties": parameters_in_order(schema)} if self.required_first else schema
+    def _parameter(self, parameter: Parameter, names: Sequence[str]) -> str:
+        parts = parameter.alternatives()
+        kinds = [part["type"] for part in parts if part["type"] != "string"]
+        excluded = list(self.shape.excluded)
+        if self.shape.recovers:
+            excluded += [f"\n{self.shape.tag.replace('{}', name)}" for name in names]
+        text = RawText(excluded, kinds)
+        return self.rules.rule(" | ".join(self._value(parameter, part, text) for part in parts))
 
-    def _parameter(self, rules: LarkRules, parameter: Parameter) -> str:
-        name = check_name(parameter.name, self.parameter_names, parameter.path)
-        kind = parameter.schema["type"] if parameter.is_typed else "object"
-        tag = rules.literal(self.tag.format(name, kind=kind))
-        if self.text is not None and parameter.is_string:
-            return rules.rule(f"{tag} {self.text.rule(rules, parameter.schema, parameter.path, self.end)}")
-        if not self.mixed and not parameter.is_typed:
-            raise unsupported(parameter.path, "in this model's tool calls a parameter must have one `type`")
-        return rules.rule(f"{tag} {rules.json(parameter.schema, **self.json_options)} {rules.literal(self.end)}")
+    def _value(self, parameter: Parameter, part: dict[str, Any], text: RawText) -> str:
+        tag = self.rules.literal(self.shape.open_tag(parameter.name, part["type"]))
+        if part["type"] == "string":
+            return _join(tag, text.rule(self.rules, part, parameter.path, self.shape.end))
+        return _join(tag, self.rules.json(part, **SPACED_JSON), self.rules.literal(self.shape.end))
 
 
-def _literal_with_numbers(rules: LarkRules, text: str) -> str:
-    """Return an expression for fixed text with number placeholders."""
-    return " /[0-9]{1,4}/ ".join(map(rules.literal, text.split(NUMBER)))
+def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dict[str, Any], path: str) -> str:
+    check_name(name, DOTTED_WORD, f"{path}.name")
+    if shape.required_first:
+        schema = schema | {"properties": parameters_in_order(schema)}
+    items = []
+    for parameter in read_parameters(schema, f"{path}.parameters"):
+        check_name(parameter.name, PYTHON_NAME, parameter.path)
+        value = _python_value(rules, parameter)
+        items.append((rules.rule(f"{rules.literal(f'{parameter.name}=')} ({value})"), parameter.required))
+    return _join(rules.literal(f"{name}("), rules.sequence(items, ", "), rules.literal(")"))
 
 
-def _key_value(prefix: str = "", line: str = "") -> CallLayout:
-    key, value, call = f"{prefix}arg_key", f"{prefix}arg_value", f"</{prefix}tool_call>"
-    text = RawText(excluded=[call], trimmed=True)
-    tagged = _TaggedCallRule(
-        f"{{}}{line}", f"<{key}>{{}}</{key}>{line}<{value}>", f"</{value}>{line}", text=text, mixed=True
-    )
-    return CallLayout(tagged, between_sections="\n" if line else "")
+def _python_value(rules: LarkRules, parameter: Parameter) -> str:
+    words = {"true": '"True"', "false": '"False"', "null": '"None"'}
+    values = []
+    for part in parameter.alternatives():
+        if part["type"] == "null":
+            values.append(words["null"])
+        elif part["type"] == "boolean":
+            allowed = part.get("enum", [part["const"]] if "const" in part else [True, False])
+            values += [words[str(value).lower()] for value in allowed]
+        else:
+            values.append(rules.json(part, **PYTHON_JSON))
+    return " | ".join(values)
 
 
-_PYTHON: Final = _TaggedCallRule(
-    "{}(",
-    "{}=",
-    "",
-    ")",
-    mixed=True,
-    separator=", ",
-    names=DOTTED_WORD,
-    parameter_names=PYTHON_NAME,
-    json_options=SPACED_JSON | PYTHON_ESCAPES,
-)
+@dataclass(frozen=True, slots=True)
+class _NestedCallRule:
+    """Adds calls with all their values between nested tags."""
 
-LAYOUTS: Final[dict[str, CallLayout]] = {
-    "json_tools": CallLayout(
-        _JsonCallRule('{"name": ', ', "arguments": ', "}"), before="\n", after="\n", between_sections="\n"
-    ),
-    "llama3_json": CallLayout(_JsonCallRule('{"name": ', ', "parameters": ', "}")),
-    "mistral": CallLayout(_JsonCallRule("", "[ARGS]", names=PATH_NAME), between_sections=""),
-    "kimi_k2": CallLayout(
-        _JsonCallRule(
-            "<|tool_call_begin|>functions.",
-            f":{NUMBER}<|tool_call_argument_begin|>",
-            "<|tool_call_end|>",
-            names=PATH_NAME,
-        ),
-        between_calls="",
-    ),
-    "kimi_k3": CallLayout(
-        _TaggedCallRule(
-            f'<|open|>call tool="{{}}" index="{NUMBER}"<|sep|>',
-            '<|open|>argument key="{}" type="{kind}"<|sep|>',
-            "<|close|>argument<|sep|>",
-            "<|close|>call<|sep|>",
-            text=RawText(),
-            mixed=True,
-        ),
-        between_calls="",
-    ),
-    "harmony": CallLayout(_JsonCallRule("functions.", " <|constrain|>json<|message|>", names=PATH_NAME, spaced=False)),
-    "qwen3_coder": CallLayout(
-        _TaggedCallRule(
-            "<function={}>\n",
-            "<parameter={}>\n",
-            "\n</parameter>\n",
-            "</function>",
-            text=RawText(excluded=["</parameter>", "</tool_call>"], excludes_null=True),
-        ),
-        before="\n",
-        after="\n",
-        between_sections="\n",
-    ),
-    "glm47": _key_value(),
-    "laguna": _key_value(),
-    "longcat": _key_value("longcat_", "\n"),
-    "minimax_m2": CallLayout(
-        _TaggedCallRule(
-            '<invoke name="{}">\n',
-            '<parameter name="{}">',
-            "</parameter>\n",
-            "</invoke>\n",
-            text=RawText(
-                excluded=["</parameter>", "</invoke>", "</minimax:tool_call>"], trimmed=True, excludes_null=True
-            ),
-        ),
-        before="\n",
-        between_calls="",
-    ),
-    "minicpm5": CallLayout(
-        _TaggedCallRule(
-            '"{}">',
-            '<param name="{}">',
-            "</param>",
-            text=RawText(excluded=["<", "&"], trimmed=True, excludes_null=True),
-        ),
-        between_sections="",
-    ),
-    "muse_spark": CallLayout(
-        _TaggedCallRule(
-            '<atem:invoke name="{}">\n',
-            '<atem:parameter name="{}">',
-            "</atem:parameter>\n",
-            "</atem:invoke>\n",
-            mixed=True,
-        ),
-        before="\n",
-        between_calls="",
-    ),
-    "pythonic": CallLayout(_PYTHON, before="[", between_calls=", ", after="]"),
-    "gemma3_code": CallLayout(replace(_PYTHON, required_first=True), before="\n", between_calls="\n"),
-    "gemma4": CallLayout(GemmaCallRule('<|"|>'), between_sections=""),
-    "function_gemma": CallLayout(GemmaCallRule("<escape>"), between_sections=""),
-}
-"""The layouts by the names of their formats in `tool_parsers.FORMATS`."""
+    rules: LarkRules
+    shape: NestedCall
+
+    def add(self, name: str, schema: dict[str, Any], path: str) -> str:
+        """Add the rules of a call, and return its expression."""
+        check_name(name, TAG_NAME, f"{path}.name")
+        head = self.rules.literal(self.shape.head(name))
+        return _join(head, self._object(schema, f"{path}.parameters"), self.rules.literal(self.shape.tail))
+
+    def _object(self, schema: dict[str, Any], path: str) -> str:
+        items = []
+        for parameter in read_parameters(schema, path):
+            check_name(parameter.name, TAG_NAME, parameter.path)
+            items.append((self._tagged(parameter, parameter.name), parameter.required))
+        return self.rules.sequence(items, "")
+
+    def _tagged(self, parameter: Parameter, tag: str) -> str:
+        opened, close = self.rules.literal(self.shape.open_tag(tag)), self.shape.close_tag(tag)
+        parts = parameter.alternatives()
+        kinds = [part["type"] for part in parts if part["type"] != "string"]
+        values = []
+        for part in parts:
+            if part["type"] == "string":
+                values.append(RawText([self.shape.marker], kinds).rule(self.rules, part, parameter.path, close))
+            else:
+                values.append(f"{self._value(part, parameter.path)} {self.rules.literal(close)}")
+        return self.rules.rule(f"{opened} ({' | '.join(values)})")
+
+    def _value(self, part: dict[str, Any], path: str) -> str:
+        if part["type"] == "object":
+            return self._object(part, path)
+        if part["type"] != "array":
+            return self.rules.json(part)
+        items = part.get("items", {})
+        definitions = {name: part[name] for name in ("$defs", "definitions") if name in part}
+        item = Parameter(ITEM, definitions | (items if isinstance(items, dict) else {}), True, f"{path}.items")
+        least, most = part.get("minItems", 0), part.get("maxItems", "")
+        if not items:  # any value: text and numbers, not further tags
+            item = Parameter(ITEM, {"type": ["string", "number", "boolean"]}, True, item.path)
+        return self.rules.rule(f"{self._tagged(item, ITEM)}{{{least},{most}}}")

@@ -10,7 +10,7 @@ from .formats import check_schema
 from .lark_rules import LarkRules, quoted
 from .message_frames import MessageFrame
 from .size_limits import check_size, invalid_request
-from .tool_call_grammars import LAYOUTS
+from .tool_call_grammars import add_call, loosen_schema
 from .tool_parameters import unsupported
 from .vocabulary import Vocabulary
 
@@ -48,16 +48,15 @@ class ToolCallGrammar:
         self._rules = rules = LarkRules(vocabulary)
         self._form = form
         self._frame = frame
-        self._layout = layout = LAYOUTS[form.name]
         calls = [
-            layout.call(rules, tools[index].function.name, schema, f"tools[{index}].function")
+            add_call(rules, form, tools[index].function.name, schema, f"tools[{index}].function")
             for index, schema in schemas.items()
         ]
         call = rules.rule(" | ".join(calls))
-        more = f"({rules.literal(layout.between_calls)} {call})*" if many and layout.between_calls is not None else ""
+        more = f"({rules.literal(form.between_calls)} {call})*" if many and form.between_calls is not None else ""
         end = "" if vocabulary.ends_turn(form.end) else form.end
-        self._section = rules.rule(f"{rules.literal(layout.before)} {call} {more} {rules.literal(layout.after + end)}")
-        self._many = many and layout.between_sections is not None
+        self._section = rules.rule(f"{rules.literal(form.before)} {call} {more} {rules.literal(form.after + end)}")
+        self._many = many and form.between_sections is not None
         self._recipient = ""
         if frame.recipient is not None:
             names = " | ".join(quoted(tools[index].function.name) for index in schemas)
@@ -66,10 +65,10 @@ class ToolCallGrammar:
     def only_calls(self) -> str:
         """Return the grammar of an answer that is only calls."""
         rules, start = self._rules, self._form.start
-        first = self._section if self._form.bare else f"{self._recipient} {rules.literal(start)} {self._section}"
-        again = (
-            f"({rules.literal((self._layout.between_sections or '') + start)} {self._section})*" if self._many else ""
-        )
+        is_started = self._form.bare or self._frame.starts_call
+        first = self._section if is_started else f"{self._recipient} {rules.literal(start)} {self._section}"
+        between = (self._form.between_sections or "") + start
+        again = f"({rules.literal(between)} {self._section})*" if self._many else ""
         return rules.grammar(f"{first} {again}")
 
     def among_text(self) -> str:
@@ -123,7 +122,7 @@ def strict_schemas(tools: Sequence[Tool], form: ToolFormat, vocabulary: Vocabula
             schemas[index] = _argument_schema(tool, f"tools[{index}].function.parameters", vocabulary)
         else:
             check_size(tool.function.parameters, f"tools[{index}].function.parameters")
-            schemas[index] = LAYOUTS[form.name].loosen(tool.function.parameters)
+            schemas[index] = loosen_schema(form, tool.function.parameters)
     return schemas
 
 
@@ -149,6 +148,4 @@ def check_format_supported(form: ToolFormat | None, path: str) -> ToolFormat:
     """
     if form is None:
         raise unsupported(path, "this model has no way to call tools that could be enforced")
-    if form.name not in LAYOUTS:
-        raise unsupported(path, f"calls that are written as this model does ({form.name}) cannot be enforced")
     return form

@@ -7,12 +7,45 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
+from ...tool_parsers import kind_of
 from .lark_rules import LarkRules, excluding, quoted
 
 ANNOTATIONS: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id", "$defs", "definitions")
 )
 """Keywords that constrain nothing."""
+DEFINITIONS: Final = ("$defs", "definitions")
+"""Keywords whose schemas a schema may reference."""
+KINDS: Final = ("string", "number", "boolean", "null", "array", "object")
+"""All types; an integer is a number."""
+KIND_BY_KEYWORD: Final = {
+    keyword: kind
+    for kind, keywords in {
+        "string": ("minLength", "maxLength", "pattern", "format"),
+        "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        "array": ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"),
+        "object": (
+            "properties",
+            "required",
+            "additionalProperties",
+            "patternProperties",
+            "minProperties",
+            "maxProperties",
+        ),
+    }.items()
+    for keyword in keywords
+}
+"""The type of the values that a keyword constrains."""
+MAX_SCHEMA_DEPTH: Final = 32
+"""Maximum number of references and choices inside one another."""
+LITERALS: Final = {
+    "null": "null|None",
+    "boolean": "true|false|True|False",
+    "number": "-?[0-9](?s:.*)",
+    "array": r"\[(?s:.*)",
+    "object": r"\{(?s:.*)",
+}
+"""Patterns of the texts that are read as other values than strings, where the schema allows these."""
 OBJECT_KEYWORDS: Final = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
 CHOICE_KEYWORDS: Final = {"type", "enum", "const"}
 LENGTH_KEYWORDS: Final = {"type", "minLength", "maxLength"}
@@ -29,15 +62,16 @@ class Parameter:
     path: str
     """Path of the schema in the request."""
 
-    @property
-    def is_string(self) -> bool:
-        """Return whether the parameter is always a string."""
-        return self.schema.get("type") == "string"
+    def alternatives(self) -> list[dict[str, Any]]:
+        """Return schemas with one `type` each, which together allow what the parameter's schema allows.
 
-    @property
-    def is_typed(self) -> bool:
-        """Return whether the parameter has exactly one type."""
-        return isinstance(self.schema.get("type"), str)
+        Raises:
+            RequestError: unsupported: the schema cannot be split.
+        """
+        try:
+            return split_by_type(self.schema)
+        except RecursionError:
+            raise unsupported(self.path, "this model's tool calls cannot be held to a schema without an end") from None
 
 
 def read_parameters(schema: dict[str, Any], path: str) -> Iterator[Parameter]:
@@ -74,7 +108,68 @@ def loosen(schema: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "properties": {name: loosen(_object(part)) for name, part in parts}}
     if kind == "array":
         return {"type": "array", "items": loosen(_object(schema.get("items")))}
-    return {"type": kind if isinstance(kind, str) else "string"}
+    if isinstance(kind, list):
+        return {"type": [name for name in kind if name in KINDS] or "string"}
+    if isinstance(kind, str):
+        return {"type": kind}
+    return (
+        {} if any(keyword in schema for keyword in ("anyOf", "oneOf", "$ref", "enum", "const")) else {"type": "string"}
+    )
+
+
+def split_by_type(schema: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
+    """Return schemas with one `type` each, which together allow what a schema allows.
+
+    Args:
+        schema: The schema, with the definitions that it may reference.
+        depth: The number of schemas around this one.
+
+    Raises:
+        RecursionError: The schema references itself without an end.
+    """
+    if depth > MAX_SCHEMA_DEPTH:
+        raise RecursionError
+    definitions = {name: schema[name] for name in DEFINITIONS if name in schema}
+    if isinstance(reference := schema.get("$ref"), str):
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return split_by_type(rest | _resolve(reference, definitions), depth + 1)
+    for keyword in ("anyOf", "oneOf"):
+        if isinstance(options := schema.get(keyword), list):
+            rest = {key: value for key, value in schema.items() if key != keyword}
+            return [part for option in options for part in split_by_type(rest | _object(option), depth + 1)]
+    kinds = schema.get("type", KINDS)
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    if "number" in kinds:
+        kinds = tuple(kind for kind in kinds if kind != "integer")
+    return [part for kind in kinds if (part := _of_kind(schema, kind)) is not None]
+
+
+def _of_kind(schema: dict[str, Any], kind: str) -> dict[str, Any] | None:
+    """Return the schema of the values of one type, or None if its `enum` or `const` has none."""
+    others = {"number", "integer"} if kind in ("number", "integer") else {kind}
+    dropped = ANNOTATIONS - set(DEFINITIONS) | {"type"}
+    part = {"type": kind} | {
+        key: value
+        for key, value in schema.items()
+        if key not in dropped and (key not in KIND_BY_KEYWORD or KIND_BY_KEYWORD[key] in others)
+    }
+    allows = {kind, "integer"} if kind == "number" else {kind}
+    if "const" in part and kind_of(part["const"]) not in allows:
+        return None
+    if isinstance(part.get("enum"), list):
+        part["enum"] = [value for value in part["enum"] if kind_of(value) in allows]
+        if not part["enum"]:
+            return None
+    return part
+
+
+def _resolve(reference: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    found: Any = definitions
+    for part in reference.removeprefix("#/").split("/"):
+        found = _object(found).get(part.replace("~1", "/").replace("~0", "~"))
+    if not isinstance(found, dict):
+        raise RecursionError  # checked before: the schema compiles
+    return found
 
 
 def _object(schema: Any) -> dict[str, Any]:
@@ -87,10 +182,8 @@ class RawText:
 
     excluded: Sequence[str] = ()
     """Texts that a string must not contain, besides its end marker, because they would end it for the parser."""
-    trimmed: bool = False
-    """The parser drops white space at both ends."""
-    excludes_null: bool = False
-    """The parser does not read the word `null` as a string."""
+    kinds: Sequence[str] = ()
+    """Other types that the parameter may have. A text that reads as a value of one of them is not a string."""
 
     def rule(self, rules: LarkRules, schema: dict[str, Any], path: str, end: str) -> str:
         """Return a rule for a string and the marker after it.
@@ -112,10 +205,8 @@ class RawText:
             return self._choice(rules, [text for text in texts if text == schema.get("const", text)], path, end)
         length = f"{schema.get('minLength', 0)},{schema.get('maxLength', '')}"
         allowed = f"/(?s:.{{{length}}})/{excluding([end, *self.excluded])}"
-        if self.trimmed:
-            allowed += r" & /(\S((?s:.*)\S)?)?/"
-        if self.excludes_null:
-            allowed += " & ~/(?i:null)/"
+        if literals := [LITERALS[kind] for kind in self.kinds if kind in LITERALS]:
+            allowed += rf" & ~/\s*({'|'.join(literals)})\s*/"
         return rules.text_until(end, allowed)
 
     def _choice(self, rules: LarkRules, texts: Sequence[Any], path: str, end: str) -> str:
@@ -125,9 +216,9 @@ class RawText:
         return rules.rule(f"({' | '.join(map(quoted, texts))}) {rules.literal(end)}")
 
     def _can_write(self, banned: Sequence[str], text: str) -> bool:
-        trimmed = self.trimmed and text != text.strip()
-        null = self.excludes_null and text.lower() == "null"
-        return not trimmed and not null and not any(mark in text for mark in banned)
+        literals = (LITERALS[kind].replace("(?s:.*)", r"[\s\S]*") for kind in self.kinds if kind in LITERALS)
+        is_literal = any(re.fullmatch(rf"\s*({literal})\s*", text) for literal in literals)
+        return not is_literal and not any(mark in text for mark in banned)
 
 
 def check_name(name: str, names: re.Pattern[str], path: str) -> str:
