@@ -7,6 +7,7 @@ the progress, and at last the model's folder or an error.
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from lmwire_protocol import RequestError
@@ -16,6 +17,8 @@ from ..resolve import HUB_ID, hub_id_of
 from .download import download
 from .plan import Announce, DownloadPlan
 from .snapshot import MODEL_PATTERNS
+
+_writing = threading.Lock()
 
 
 def pull(name: str, report: Report, announce: Announce, revision: str | None = None) -> Path:
@@ -76,8 +79,9 @@ def _announce(plan: DownloadPlan) -> None:
 
 
 def _write(event: str, **fields: object) -> None:
-    """Write a line. It fails when the program at the other end has gone, which ends the download."""
-    print(json.dumps({"event": event, **fields}), flush=True)
+    """Write a whole line: several threads report. It fails when the program at the other end has gone."""
+    with _writing:
+        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 if __name__ == "__main__":
