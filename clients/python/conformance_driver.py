@@ -32,9 +32,7 @@ from lmwire import (
     ToolCallDelta,
     Worker,
 )
-from lmwire.responses.embeddings import assemble_vectors
-from lmwire.responses.speech import speech_samples
-from lmwire.responses.tokenization import assemble_tokens
+from lmwire.responses.values import assemble_tokens, assemble_vectors, speech_samples
 from lmwire_protocol import decode_command
 from lmwire_protocol.events import Done, EmbedDone, Progress, ResultDone, SpeakDone, TokenizeDone, TranscribeDone
 

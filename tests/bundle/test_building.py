@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lmwire.cli.bundle import distributions
+from lmwire.cli.bundle import contents
 from lmwire.cli.bundle.bundled_program import prepare_environment
-from lmwire.cli.bundle.distributions import default_extras, required_distributions
+from lmwire.cli.bundle.contents import default_extras, required_distributions
 from lmwire.cli.errors import CliError
 from support.process.lmwire_command import lmwire
 
@@ -17,7 +17,7 @@ MACHINE = "worker" if sys.platform == "darwin" else "cpu"
 
 
 def names(*extras: str) -> set[str]:
-    return {distributions.canonical_name(package.name) for package in required_distributions(extras)}
+    return {contents.canonical_name(package.name) for package in required_distributions(extras)}
 
 
 def test_the_packages_are_those_of_the_extras() -> None:
@@ -44,7 +44,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
             raise metadata.PackageNotFoundError(name)
         return metadata.distribution(name)
 
-    monkeypatch.setattr(distributions, "distribution", installed)
+    monkeypatch.setattr(contents, "distribution", installed)
     with pytest.raises(CliError, match=r"--extra vision: mlx-vlm is not installed; install it"):
         required_distributions(["vision"])
 

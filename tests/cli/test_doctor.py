@@ -11,8 +11,7 @@ from huggingface_hub import constants
 from lmwire import DeviceMemory, LmwireError
 from lmwire.cli import arguments, doctor
 from lmwire.cli.doctor import installation, machine
-from lmwire.cli.doctor.finding import Finding
-from lmwire_worker.process import private_directory
+from lmwire.cli.doctor.installation import Finding
 from support.http.ports import unused_port
 
 
@@ -96,10 +95,16 @@ def test_the_hub_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.check_hub(offline=False).level == "warn"
 
 
-def test_a_directory_for_temporary_files_that_others_can_change_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_directory, "private", lambda _: None)
-    monkeypatch.setattr(private_directory, "in_cache", lambda: None)
+@pytest.mark.slow
+def test_a_directory_for_temporary_files_that_others_can_change_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tmp_path.chmod(0o777)
     assert machine.check_temporary_files().level == "warn"
+    tmp_path.chmod(0o700)
+    assert machine.check_temporary_files().level == "ok"
 
 
 def test_a_port_in_use_is_found() -> None:

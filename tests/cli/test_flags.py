@@ -10,7 +10,7 @@ import pytest
 from lmwire.cli.arguments.commands import HOST_COMMANDS, walk
 from lmwire.cli.command_tree import complete_parser
 from lmwire.cli.option_sources import ConfigFile, SourcedParser
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 PARSERS = {parser.prog: parser for parser in walk(complete_parser())}
 

@@ -1,5 +1,6 @@
 """`lmwire pull` from a hub on this machine."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,16 @@ from huggingface_hub import constants
 
 from lmwire.cli import arguments
 from lmwire.cli.errors import run_and_report
+from lmwire_protocol import RequestError
 from lmwire_worker.models.hub import resumable
 from lmwire_worker.models.hub.plan import PARTIAL_SUFFIX
+from lmwire_worker.models.hub.pull import pull as download_model
 from random_model import write_model
 from support.models.fake_hub import COMMIT, Hub, running
 from support.process.lmwire_command import Terminal
 from support.process.worker_process import SECONDS
 
+pytestmark = pytest.mark.slow
 WEIGHTS = "model.safetensors"
 
 
@@ -32,7 +36,7 @@ def module_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 
 @pytest.fixture
 def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """One whose model is not in the cache. The hub's library reads the environment only when it is imported."""
+    """One whose model is not in the cache. This process's library has read its environment, children have not yet."""
     module_hub.name = f"owner/{uuid4().hex}"
     module_hub.requests.clear()
     module_hub.ranges.clear()
@@ -42,6 +46,9 @@ def hub(module_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_ENDPOINT", module_hub.url)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     yield module_hub
     module_hub.refusal = module_hub.refusal_code = module_hub.stall = None
 
@@ -121,13 +128,12 @@ def test_a_download_that_was_cut_goes_on_where_it_ended(hub: Hub, pull, tmp_path
 
 
 def test_a_model_that_does_not_fit_on_the_disk_is_refused_before_the_first_file(
-    hub: Hub, pull, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
-    refused = pull(hub.name)
-    assert (refused.code, refused.out) == (1, "")
-    assert "1.0 MB free; free some space (`lmwire rm` removes a model)" in refused.err
+    with pytest.raises(RequestError, match=re.escape("1.0 MB free; free some space (`lmwire rm` removes a model)")):
+        download_model(hub.name, lambda *_: None, lambda _: None)
     assert requested(hub) == []
 
 
@@ -167,7 +173,6 @@ def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
     assert hub.requests == []
 
 
-@pytest.mark.slow
 def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:
     hub.stall = "model-2.safetensors"
     settings = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}

@@ -13,6 +13,7 @@ from lmwire_worker.process.run_files import RunFile, read_loaded_models
 from random_model import write_model
 from support.process.lmwire_command import Terminal
 
+pytestmark = pytest.mark.slow
 COMMIT = "d" * 40
 
 
@@ -107,7 +108,6 @@ def test_without_a_terminal_it_removes_only_what_yes_confirms(
     assert rm("owner/name", "--yes")[0] == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "stays"), [("\r", True), ("y\r", False)])
 def test_on_a_terminal_it_asks(tmp_path: Path, answer: str, stays: bool) -> None:
     folder = add(tmp_path / "hub", "owner/name")
@@ -118,12 +118,10 @@ def test_on_a_terminal_it_asks(tmp_path: Path, answer: str, stays: bool) -> None
     assert folder.exists() == stays
 
 
-@pytest.mark.slow
 def test_a_model_that_a_worker_has_loaded_stays_until_the_worker_ends(
     cache: Path, tmp_path: Path, rm: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     folder = cache / "models--owner--name"
     write_model(folder / "snapshots" / COMMIT)
     with lmwire.Worker() as worker:

@@ -8,7 +8,7 @@ import pytest
 
 from lmwire import LmwireError, RequestFailed, UnsupportedByWorker
 from lmwire.protocol.session import ClientSession
-from lmwire.responses.embeddings import assemble_vectors
+from lmwire.responses.values import assemble_vectors
 from lmwire_protocol import Hello, ImagePart, Media, TextPart, Transcribe, encode_embedding, encode_event, events
 from support.process.fake_worker import fake
 from support.process.mock_host import mock

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire import UnsupportedByWorker, speech_samples
 from lmwire.protocol.session import ClientSession
-from lmwire.responses.speech import assemble_wav
+from lmwire.responses.values import assemble_wav
 from lmwire_protocol import Hello, encode_event, events
 from support.process.fake_worker import fake
 from support.process.mock_host import mock

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from lmwire import LmwireError, local_models, model_listing, worker_programs
-from lmwire.model_listing import listing_command
+from lmwire import LmwireError, local_models, worker_programs
+from lmwire.worker_programs import listing_command
 from lmwire_http.pool.pool import Pool
 from lmwire_http.settings import Settings
 from lmwire_worker.models.model_files import MAX_CONFIG_BYTES, MAX_TEXT_BYTES
@@ -374,12 +374,12 @@ def test_the_listing_process_exits_with_its_parent() -> None:
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every listing of this process be one that never ends."""
     command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-    monkeypatch.setattr(model_listing, "listing_command", lambda *_: command)
+    monkeypatch.setattr(worker_programs, "listing_command", lambda *_: command)
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_listing_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_listing, "LISTING_S", 0.1)
+    monkeypatch.setattr(worker_programs, "LISTING_S", 0.1)
     with pytest.raises(LmwireError, match="cannot be listed in"):
         local_models()
     assert not worker_programs._running

@@ -115,7 +115,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _refuse_unrecognized(argument: str) -> "NoReturn":
-    from .command_line.similar_names import unrecognized
+    from lmwire_protocol.command_line import unrecognized
 
     _refuse(unrecognized([argument], (*_OPTIONS, "--mock", "--help", "--version")))
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .attachments import audio_part, image_part, media
     from .base_worker import DEFAULT_COMMAND
     from .circuit_breaker import CircuitBreaker
-    from .device import DeviceMemory, device_memory
     from .errors import (
         ContextOverflow,
         InternalError,
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
         WorkerLost,
         WorkerUnavailable,
     )
-    from .model_listing import LocalModel, ModelKind, NameProblem, end_listings, find_name_problems, local_models
     from .options import (
         ChatOptions,
         EmbedOptions,
@@ -81,13 +79,21 @@ if TYPE_CHECKING:
     from .protocol.session import ClientSession, RequestEvents
     from .responses.answer import Answer, ToolCall
     from .responses.asyncio_stream import AsyncSpeech, AsyncStream, AsyncTranscript
-    from .responses.embeddings import Embeddings
-    from .responses.speech import speech_samples
     from .responses.stream import Speech, Stream, Transcript
-    from .responses.tokenization import Tokens
+    from .responses.values import Embeddings, Tokens, speech_samples
     from .supervisor import AsyncSupervisor, Supervisor
     from .transport.connection import ShutdownTimeouts
     from .worker import Worker
+    from .worker_programs import (
+        DeviceMemory,
+        LocalModel,
+        ModelKind,
+        NameProblem,
+        device_memory,
+        end_listings,
+        find_name_problems,
+        local_models,
+    )
 
 __all__ = [
     "DEFAULT_COMMAND",
@@ -174,9 +180,9 @@ _MODULES = {
     "ClientSession": "protocol.session",
     "ContextOverflow": "errors",
     "DEFAULT_COMMAND": "base_worker",
-    "DeviceMemory": "device",
+    "DeviceMemory": "worker_programs",
     "EmbedOptions": "options",
-    "Embeddings": "responses.embeddings",
+    "Embeddings": "responses.values",
     "GenerateOptions": "options",
     "InternalError": "errors",
     "InvalidAnswer": "errors",
@@ -184,14 +190,14 @@ _MODULES = {
     "InvalidRequest": "errors",
     "LmwireError": "errors",
     "LoadOptions": "options",
-    "LocalModel": "model_listing",
+    "LocalModel": "worker_programs",
     "MediaDict": "options",
     "MediaPartDict": "options",
     "MessageDict": "options",
-    "ModelKind": "model_listing",
+    "ModelKind": "worker_programs",
     "ModelNotFound": "errors",
     "ModelNotLoaded": "errors",
-    "NameProblem": "model_listing",
+    "NameProblem": "worker_programs",
     "NamedToolDict": "options",
     "OutOfMemory": "errors",
     "PromptOptions": "options",
@@ -209,7 +215,7 @@ _MODULES = {
     "TemplateOptions": "options",
     "TextPartDict": "options",
     "TokenDelta": "protocol.deltas",
-    "Tokens": "responses.tokenization",
+    "Tokens": "responses.values",
     "ToolCall": "responses.answer",
     "ToolCallDelta": "protocol.deltas",
     "ToolDict": "options",
@@ -226,13 +232,13 @@ _MODULES = {
     "WorkerLost": "errors",
     "WorkerUnavailable": "errors",
     "audio_part": "attachments",
-    "device_memory": "device",
-    "end_listings": "model_listing",
-    "find_name_problems": "model_listing",
+    "device_memory": "worker_programs",
+    "end_listings": "worker_programs",
+    "find_name_problems": "worker_programs",
     "image_part": "attachments",
-    "local_models": "model_listing",
+    "local_models": "worker_programs",
     "media": "attachments",
-    "speech_samples": "responses.speech",
+    "speech_samples": "responses.values",
 }
 """The module of each public name."""
 

@@ -38,9 +38,8 @@ from .options import (
 )
 from .output_types import OutputFormat, Parsed, split_format
 from .responses.asyncio_stream import AsyncResponseStream, AsyncSpeech, AsyncStream, AsyncTranscript
-from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
-from .responses.tokenization import Tokens, assemble_tokens
+from .responses.values import Embeddings, Tokens, assemble_tokens, assemble_vectors
 from .transport.event_loop_reader import EventLoopReader
 
 

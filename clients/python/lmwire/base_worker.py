@@ -10,9 +10,8 @@ from lmwire_protocol import Command, Hello, __version__, events
 from .child_process import missing_bundle_hint, python_command
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
-from .transport.child import Spawn, spawn_process
 from .transport.connection import Connection, Delivery, ResponseQueue, ShutdownTimeouts
-from .transport.output_reader import OutputReader
+from .transport.process import OutputReader, Spawn, spawn_process
 
 DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
 """The command that starts this installation's own worker. More arguments may follow."""

@@ -33,10 +33,9 @@ from .options import (
     UnformattedPromptOptions,
 )
 from .output_types import OutputFormat, Parsed, split_format
-from .responses.embeddings import Embeddings, assemble_vectors
 from .responses.pending_request import OnProgress
 from .responses.stream import ResponseStream, Speech, Stream, Transcript
-from .responses.tokenization import Tokens, assemble_tokens
+from .responses.values import Embeddings, Tokens, assemble_tokens, assemble_vectors
 from .transport.connection import deliver_all
 
 

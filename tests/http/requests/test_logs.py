@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.http.endpoint import Reply
-from lmwire_http.telemetry.bounded_join import join_within
-from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, TextFormatter, log_facts
-from lmwire_http.telemetry.stderr_writer import StderrWriter
+from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, StderrWriter, TextFormatter, join_within, log_facts
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import MOCK, Server, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
@@ -185,7 +183,7 @@ def test_a_reader_of_the_log_that_stops_delays_no_request(monkeypatch: pytest.Mo
     """A stderr that nobody reads holds some lines, the server some more, and those after them are counted."""
     reading, writing = os.pipe()
     saved = os.dup(2)
-    monkeypatch.setattr("lmwire_http.telemetry.stderr_writer._MAX_WAITING", 100)
+    monkeypatch.setattr("lmwire_http.telemetry.logs._MAX_WAITING", 100)
     os.dup2(writing, 2)
     with StderrWriter() as writer:
         lines = StderrHandler(writer)

@@ -6,8 +6,7 @@ An *answer* is the reply to a `generate` or `chat` of a version 1 session.
 from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import CODES
-
-from ..command_line.similar_names import suggestion
+from lmwire_protocol.command_line import suggestion
 
 SIGNALS: Final = ("KILL", "ABRT")
 

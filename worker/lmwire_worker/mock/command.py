@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from textwrap import dedent
 from typing import NamedTuple, NoReturn
 
-from ..command_line.flag import Flag
-from ..command_line.parser import ArgumentParser
+from lmwire_protocol.command_line import ArgumentParser, Flag
+
 from .catalogue import FAULTS, Chosen, choose
 from .replies import Reply
 from .scenario import Rule, read_rules

@@ -3,9 +3,13 @@
 On a CPU, MLX compiles kernels into `$TMPDIR/mlx/VERSION/cpu` and loads whatever library it finds there under the name
 of a kernel; on CUDA it keeps compiled code in the same way. In a shared /tmp, whoever makes the directory first chooses
 the code.
+
+As a program, `python -P -m lmwire_worker.process.private_directory`, this module writes to stdout, as JSON, whether the
+present place is private, and which a worker would use otherwise.
 """
 
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -101,3 +105,8 @@ def _locked(file: Path, flags: int = 0) -> int | None:
             os.close(descriptor)
         return None
     return descriptor
+
+
+if __name__ == "__main__":
+    own = private(folder := tempfile.gettempdir())
+    print(json.dumps({"folder": folder, "is_private": own is not None, "cache": None if own else in_cache()}))

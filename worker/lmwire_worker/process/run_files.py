@@ -1,6 +1,7 @@
 """Files that show which models the workers of this user have loaded, each locked for as long as its worker lives.
 
-A lock ends with its process, however that dies, so a file without one is known to be left over.
+A lock ends with its process, however that dies, so a file without one is known to be left over. As a program,
+`python -P -m lmwire_worker.process.run_files`, this module writes what the files say to stdout as JSON.
 """
 
 import contextlib
@@ -111,3 +112,7 @@ def _folder() -> Path:
     """Return the folder of these files. It does not depend on the login session, as XDG_RUNTIME_DIR does."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     return Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "run")
+
+
+if __name__ == "__main__":
+    print(json.dumps([asdict(model) for model in read_loaded_models()]))

@@ -1,8 +1,8 @@
 """Template variables and reasoning that a model's chat template does not support.
 
-Over HTTP they are ignored and reported, as unknown fields are. Agents ask for reasoning whatever the model is; their
-requests would fail on each model that only answers. Only the worker knows the template, so it is asked. A server that
-refuses unknown fields leaves all to the worker, which refuses them.
+Over HTTP they are ignored and reported, as unknown fields are. Agents ask for reasoning whatever the model is, and
+their requests would fail on each model that only answers. Only the worker knows the template, so it is asked. A server
+that refuses unknown fields leaves all to the worker, which refuses them.
 """
 
 from collections.abc import Collection

@@ -20,8 +20,7 @@ from ..errors import ApiError
 from ..http.context import AppState, make_app_state
 from ..pool.status import ShowProgress, log_downloads
 from ..settings import Settings
-from ..telemetry.logs import log_to_stderr
-from ..telemetry.stderr_writer import MakeProgressArea, StderrWriter
+from ..telemetry.logs import MakeProgressArea, StderrWriter, log_to_stderr
 from .client_connection import ClientConnection
 from .sockets import ListeningSockets, listen
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from lmwire_protocol import __version__
 from lmwire_protocol.extras import not_installed
 
-from .bounded_join import join_within
-from .logs import redact
+from .logs import join_within, redact
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

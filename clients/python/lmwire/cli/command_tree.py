@@ -4,7 +4,7 @@ import re
 from importlib import import_module
 from typing import Final
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .arguments import make_parser
 from .arguments.commands import subcommands_of

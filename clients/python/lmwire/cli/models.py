@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from ..child_process import child_environment
 from ..errors import LmwireError
-from ..model_listing import listing_command
+from ..worker_programs import listing_command
 from .errors import CliError
 
 

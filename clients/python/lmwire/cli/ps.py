@@ -8,7 +8,8 @@ from dataclasses import asdict
 
 from lmwire_protocol.printable import one_line
 
-from .errors import OK
+from ..errors import LmwireError
+from .errors import OK, CliError
 from .pull import require_worker
 from .running import RunningProcess, find_running
 
@@ -16,7 +17,10 @@ from .running import RunningProcess, find_running
 def run(arguments: Namespace) -> int:
     """Print the processes as a table or as JSON, and return the exit code."""
     require_worker()
-    found = find_running(arguments.api_key)
+    try:
+        found = find_running(arguments.api_key)
+    except LmwireError as error:
+        raise CliError(str(error)) from None
     if arguments.json:
         print(json.dumps([asdict(process) for process in found], indent=2))
     elif found:

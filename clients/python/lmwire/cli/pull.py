@@ -1,34 +1,77 @@
 """`lmwire pull`: download a model of the hub, with its progress on stderr."""
 
-import os
+import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from lmwire_protocol import RequestError
+import msgspec
+
+from lmwire_protocol.command_line import format_size
 from lmwire_protocol.extras import worker_not_installed
 
-from .errors import INTERRUPTED, OK, CliError
-from .progress import show_progress
+from ..child_process import child_environment, python_command
+from .errors import FAILED, INTERRUPTED, OK, CliError
+from .progress import StageProgress, show_progress
 
-if TYPE_CHECKING:
-    from lmwire_worker.models.hub.plan import DownloadPlan
+
+class _Line(msgspec.Struct, tag_field="event"):
+    """A line of the worker's program."""
+
+
+class _Plan(_Line, tag="plan"):
+    hub_id: str
+    files: int
+    missing: int
+    """Number of files that are not on this machine."""
+    total_bytes: int | None
+    """None if the hub does not report the size of a file."""
+    missing_bytes: int | None
+    partial_bytes: int
+    """Size of what has arrived of the missing files."""
+    cache: str
+    free_bytes: int
+
+
+class _Progress(_Line, tag="progress"):
+    stage: str
+    current: int
+    total: int | None
+    unit: str
+
+
+class _Done(_Line, tag="done"):
+    folder: str
+
+
+class _Error(_Line, tag="error"):
+    error: str
+
+
+_AnyLine: TypeAlias = _Plan | _Progress | _Done | _Error
+_decode: Callable[[bytes], _AnyLine] = msgspec.json.Decoder(_AnyLine).decode
 
 
 def run(arguments: Namespace) -> int:
     """Download the model, print its folder, and return the exit code."""
     require_worker()
-    from lmwire_worker.models.hub.pull import pull
-
-    try:
-        with show_progress() as progress:
-            folder = pull(arguments.model, progress.show, _announce, arguments.revision)
-    except RequestError as error:
-        raise CliError(error.message) from None
-    except KeyboardInterrupt:
-        print("lmwire: stopped; the same command goes on from here", file=sys.stderr, flush=True)
-        os._exit(INTERRUPTED)  # Python's own exit would wait for the download's threads
+    revision = [] if arguments.revision is None else [arguments.revision]
+    command = python_command("lmwire_worker.models.hub.pull", arguments.model, *revision)
+    with (
+        show_progress() as progress,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=child_environment()) as process,
+    ):
+        try:
+            folder = _follow(process, progress)
+        except KeyboardInterrupt:
+            print("lmwire: stopped; the same command goes on from here", file=sys.stderr, flush=True)
+            return INTERRUPTED
+        finally:
+            process.kill()
+    if folder is None:  # the program has written why to stderr
+        return FAILED
     print(folder)
     return OK
 
@@ -43,14 +86,33 @@ def require_worker() -> None:
         raise CliError(worker_not_installed())
 
 
-def _announce(plan: "DownloadPlan") -> None:
+def _follow(process: "subprocess.Popen[bytes]", progress: StageProgress) -> str | None:
+    """Show a download until it ends, and return the model's folder; None if the program has failed.
+
+    Raises:
+        CliError: The model cannot be downloaded.
+    """
+    assert process.stdout
+    for line in process.stdout:
+        match _decode(line):
+            case _Plan() as plan:
+                _announce(plan)
+            case _Progress(stage, current, total, unit):
+                progress.show(stage, current, total, unit)
+            case _Error(error):
+                raise CliError(error)
+            case _Done(folder):
+                return folder
+    return None
+
+
+def _announce(plan: _Plan) -> None:
     """Print the size of a model and the space for it."""
-    from lmwire_worker.models.hub.plan import format_size
 
     def size(count: int | None) -> str:
         return "an unknown size" if count is None else format_size(count)
 
-    line = f"{plan.hub_id}: {size(plan.total_bytes)} in {len(plan.files)} files"
+    line = f"{plan.hub_id}: {size(plan.total_bytes)} in {plan.files} files"
     if not plan.missing:
         line += ", all of them here"
     else:

@@ -13,8 +13,11 @@ from typing import Final, Literal
 from urllib.error import HTTPError
 from urllib.request import Request
 
+import msgspec
 import psutil
 
+from ..child_process import python_command
+from ..worker_programs import run_program
 from .local_servers import listener_of, open_url
 
 Kind = Literal["server", "worker"]
@@ -22,6 +25,8 @@ _MODULES: Final[dict[str, Kind]] = {"lmwire_http": "server", "lmwire_worker": "w
 _SUBCOMMANDS: Final[dict[str, Kind]] = {"serve": "server", "worker": "worker", "mock": "worker"}
 _TIMEOUT_S: Final = 5
 """Longest time for a server to answer. It waits 2 s for its workers."""
+_PROGRAM_S: Final = 60
+"""Longest time for the worker's program that reads the run files. It takes a moment, unless the machine is busy."""
 _MAX_BYTES: Final = 4 * 2**20
 _CACHED: Final = re.compile(r"/models--([^/]+)/snapshots/[^/]+$")
 _BUILTIN: Final = re.compile(r"/lmwire_worker/builtin/([^/]+)$")
@@ -53,6 +58,15 @@ class RunningProcess:
     """Why a server's requests are unknown."""
 
 
+class _LoadedModel(msgspec.Struct):
+    """The model that a running worker has loaded, as its run file says."""
+
+    pid: int
+    model: str
+    """The name that its host gave."""
+    folder: str
+
+
 @dataclass
 class _Requests:
     running: int | None = None
@@ -73,10 +87,13 @@ def find_running(api_key: str | None = None) -> list[RunningProcess]:
 
     Args:
         api_key: The key for servers that want one.
-    """
-    from lmwire_worker.process.run_files import read_loaded_models
 
-    models = {loaded.pid: model_name(loaded.folder, loaded.model) for loaded in read_loaded_models()}
+    Raises:
+        LmwireError: The worker's program, which reads the run files, has failed.
+    """
+    output, _ = run_program(python_command("lmwire_worker.process.run_files"), _PROGRAM_S, "workers cannot be found")
+    loaded_models = msgspec.json.decode(output, type=list[_LoadedModel])
+    models = {loaded.pid: model_name(loaded.folder, loaded.model) for loaded in loaded_models}
     described = [process for found in _find(models) if (process := _describe(found, api_key))]
     return sorted(described, key=lambda process: (process.kind, process.pid))
 

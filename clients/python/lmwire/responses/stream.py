@@ -12,7 +12,7 @@ from ..protocol.deltas import TokenDelta, ToolCallDelta
 from ..transport.connection import Connection, Delivery
 from .answer import Answer, assemble_answers
 from .pending_request import OnProgress, PendingRequest, Result
-from .speech import assemble_wav
+from .values import assemble_wav
 
 Item = TypeVar("Item")
 

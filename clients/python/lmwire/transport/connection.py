@@ -14,9 +14,7 @@ from lmwire_protocol import Command, Quit, events
 
 from ..errors import LmwireError, WorkerClosed, WorkerExited, WorkerLost
 from ..protocol.session import ClientSession, Event
-from .child import Spawn, spawn_process
-from .output_reader import OutputReader
-from .process import Process
+from .process import OutputReader, Process, Spawn, spawn_process
 from .token_coalescer import TokenCoalescer
 
 _log = logging.getLogger("lmwire")

@@ -6,21 +6,134 @@ reader. The reaper waits for the process. POSIX only.
 
 import os
 import selectors
+import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
 from signal import SIGKILL, Signals
 from time import monotonic
+from typing import IO, Final, Protocol, TypeAlias
 
-from .child import Spawn, spawn_process
-from .output_reader import OutputReader
-from .stderr_tail import StderrTail
+from lmwire_protocol import Line, LineSplitter
 
+from ..child_process import child_environment
+
+_LINES: Final = 64
+_LINE_BYTES: Final = 1024
 _READ_BYTES = 64 * 1024
 _FINAL_READS = 16
 """Reads after the process has ended: 1 MiB, the largest capacity of a pipe."""
 _EXIT_TIMEOUT_AFTER_EOF_S = 5.0
+
+
+class OutputReader(Protocol):
+    """Reads a process's output on another thread than the pump."""
+
+    def start(self, pipe: int, read: Callable[[], float | None], /) -> None:
+        """Call `read` from now on, whenever the pipe has data and at the time that the last call returned.
+
+        Args:
+            pipe: The descriptor of the pipe.
+            read: Returns a time of `monotonic`, `inf` if no call is due without new data, or None at the end.
+        """
+
+    def stop(self) -> None:
+        """Stop the calls. May be called on any thread, and returns at once, even if the reader is busy."""
+
+
+class StderrTail:
+    """Splits stderr into lines, and keeps the last 64, each cut to 1,024 bytes.
+
+    Args:
+        on_line: Called with each line.
+    """
+
+    def __init__(self, on_line: Callable[[str], None] | None) -> None:
+        self._on_line = on_line
+        self._splitter = LineSplitter(_LINE_BYTES)
+        self._lines: deque[str] = deque(maxlen=_LINES)
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the last lines."""
+        return list(self._lines)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of stderr, cut anywhere."""
+        self._add(self._splitter.feed(data))
+
+    def finish(self) -> None:
+        """Take the end of stderr: a partial line counts as a line."""
+        self._add(self._splitter.finish())
+
+    def _add(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            text = line.data.decode(errors="replace")
+            self._lines.append(text)
+            if self._on_line:
+                self._on_line(text)
+
+
+class Child(Protocol):
+    """A program that has been started, and the host's ends of its pipes."""
+
+    pid: int
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def wait(self) -> int:
+        """Wait for the program's end, and return its exit code or the signal's negated number."""
+        ...
+
+    def signal(self, signal: Signals, /) -> None:
+        """Send a signal to the program and its own children, and ignore that they have ended.
+
+        It may follow `wait` at once, to end children that the program has left.
+        """
+        ...
+
+
+Spawn: TypeAlias = Callable[[Sequence[str]], Child]
+"""Starts a command without waiting. Its pipes are unbuffered. It raises OSError if the command cannot be started."""
+
+
+class _ChildProcess:
+    """A child process that leads a process group.
+
+    In its own session, Ctrl-C in the host's terminal reaches only the host. Signals to the process group reach only the
+    command and its children, such as a shell's or a container client's.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._popen = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            env=child_environment(),
+        )
+        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
+        self.stdin, self.stdout, self.stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
+        self.pid = self._popen.pid
+
+    def wait(self) -> int:
+        return self._popen.wait()
+
+    def signal(self, signal: Signals) -> None:
+        # After `wait`, the group's id still belongs to the children: the system assigns ids in turn, and this one was
+        # free for only microseconds.
+        with suppress(ProcessLookupError, PermissionError):  # macOS raises the second for a group of zombies
+            os.killpg(self.pid, signal)
+
+
+def spawn_process(command: Sequence[str]) -> Child:
+    """Start a command as a child process; `Spawn` has the errors."""
+    return _ChildProcess(command)
 
 
 class Process:

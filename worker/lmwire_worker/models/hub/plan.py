@@ -10,6 +10,7 @@ from huggingface_hub import HfApi, try_to_load_from_cache
 from huggingface_hub.utils import filter_repo_objects
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.command_line import format_size
 
 from .cache import hub_cache, repository_of
 
@@ -114,8 +115,3 @@ def _partial_bytes(repository: Path) -> int:
 def _nearest_folder(path: Path) -> Path:
     """Return the path, or the folder above it that exists."""
     return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes as text in decimal units, such as "1.5 GB"."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

@@ -1,5 +1,13 @@
-"""Download a model of the hub without loading it."""
+"""Download a model of the hub without loading it.
 
+As a program, `python -P -m lmwire_worker.models.hub.pull NAME [REVISION]`, it writes JSON Lines to stdout: the plan,
+the progress, and at last the model's folder or an error.
+"""
+
+import json
+import signal
+import sys
+import threading
 from pathlib import Path
 
 from lmwire_protocol import RequestError
@@ -7,8 +15,10 @@ from lmwire_protocol import RequestError
 from ...engine.interface import Report
 from ..resolve import HUB_ID, hub_id_of
 from .download import download
-from .plan import Announce
+from .plan import Announce, DownloadPlan
 from .snapshot import MODEL_PATTERNS
+
+_writing = threading.Lock()
 
 
 def pull(name: str, report: Report, announce: Announce, revision: str | None = None) -> Path:
@@ -36,3 +46,43 @@ def require_hub_id(name: str) -> str:
     if HUB_ID.fullmatch(hub_id):
         return hub_id
     raise RequestError("model_not_found", f"{name[:200]!r} is not a model of the hub; give owner/name, or an alias")
+
+
+def main() -> None:
+    """Download the model that the command line names, and exit."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own exit would wait for the download's threads
+    name, *revision = sys.argv[1:]
+    try:
+        folder = pull(name, _report, _announce, *revision)
+    except RequestError as error:
+        _write("error", error=error.message)
+        sys.exit(1)
+    _write("done", folder=str(folder))
+
+
+def _report(stage: str, current: int, total: int | None, unit: str) -> None:
+    _write("progress", stage=stage, current=current, total=total, unit=unit)
+
+
+def _announce(plan: DownloadPlan) -> None:
+    _write(
+        "plan",
+        hub_id=plan.hub_id,
+        files=len(plan.files),
+        missing=len(plan.missing),
+        total_bytes=plan.total_bytes,
+        missing_bytes=plan.missing_bytes,
+        partial_bytes=plan.partial_bytes,
+        cache=str(plan.cache),
+        free_bytes=plan.free_bytes,
+    )
+
+
+def _write(event: str, **fields: object) -> None:
+    """Write a whole line: several threads report. It fails when the program at the other end has gone."""
+    with _writing:
+        print(json.dumps({"event": event, **fields}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

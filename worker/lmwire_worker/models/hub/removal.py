@@ -1,8 +1,15 @@
-"""Remove a model from the cache of the hub."""
+"""Remove a model from the cache of the hub.
 
+As a program, `python -P -m lmwire_worker.models.hub.removal NAME`, it writes the model to stdout as JSON, or an error.
+When it then reads a line, it removes the model, and reports that.
+"""
+
+import json
 import os
 import shutil
+import signal
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,3 +66,28 @@ def _size_of(folder: Path) -> int:
     paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
     found = [path.lstat() for path in paths]
     return sum(status.st_size for status in found if stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+
+
+def main() -> None:
+    """Describe the model that the command line names, and remove it when stdin says so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C at the question ends this program without a traceback
+    (name,) = sys.argv[1:]
+    try:
+        model = find_cached(name)
+        users = [user.pid for user in model.users]
+        _write({"hub_id": model.hub_id, "size_bytes": model.size_bytes, "users": users})
+        if sys.stdin.readline():
+            remove(model)
+            _write({})
+    except RequestError as error:
+        _write({"problem": error.message})
+    except OSError as error:
+        _write({"problem": f"{name} cannot be removed: {error}"})
+
+
+def _write(report: object) -> None:
+    print(json.dumps(report), flush=True)
+
+
+if __name__ == "__main__":
+    main()

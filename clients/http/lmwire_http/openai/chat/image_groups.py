@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -13,8 +13,12 @@ from msgspec.structs import replace
 from lmwire import MediaDict, MessageDict
 from lmwire_protocol import events
 
+from ...http.context import RequestContext
+from ...http.endpoint import Json
 from ...inference.media import last_answer
-from .response import ChoiceParts
+from .generation import ChatGeneration
+from .request import ChatRequest, image_group_size
+from .response import ChoiceParts, chat_completion
 
 _LABEL: Final = re.compile(r"\[Image (\d{1,6}): ([^\[\]\n]+)\]")
 _RESERVED: Final = re.compile(r"[^\w.+@()-]+")
@@ -132,6 +136,55 @@ class ImageGroup:
             return f"messages[{message}].content[{self._places.get(ImagePlace(message, part), part)}]"
 
         return _PART.sub(moved, field, count=1)
+
+
+class GroupedGeneration(ChatGeneration):
+    """The answers to a request whose images are divided into groups, as one answer: each group has a generation.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid.
+    """
+
+    def __init__(self, context: RequestContext, body: ChatRequest) -> None:
+        super().__init__(context, body)
+        self._size = image_group_size(body, context.state.settings.image_group)
+
+    async def whole(self) -> Json:
+        """Return the whole chat completion."""
+        headings: list[str] = []
+        choices: list[list[ChoiceParts]] = []
+        results: list[events.ResultDone] = []
+        for group in image_groups(self.messages, self._size):
+            headings.append(group.heading)
+            async with self.generation(group.messages, group.client_field) as generation:
+                choices.append(await self.choices(generation))
+                results.append(generation.result)
+        usage = join_results(results).usage
+        return Json(chat_completion(self.identity, join_choices(headings, choices), usage, has_functions=False))
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield the chat completion's chunks as they come."""
+        encoder = self.encoder
+        results: list[events.ResultDone] = []
+        for number, group in enumerate(image_groups(self.messages, self._size)):
+            heading = encoder.text(group.heading) if group.heading else b""
+            async with self.generation(group.messages, group.client_field, progress_of=number) as generation:
+                if results:  # the first heading waits for a token: until then, an error has an HTTP status
+                    yield heading
+                    heading = b""
+                async for batch in generation:
+                    if frames := heading + encoder.deltas(batch, number):
+                        heading = b""
+                        yield frames
+                if heading:
+                    yield heading
+                results.append(generation.result)
+                encoder.note_end(number, generation.result)
+        yield encoder.end(join_results(results))
 
 
 def image_groups(messages: Sequence[MessageDict], size: int | None) -> Iterator[ImageGroup]:

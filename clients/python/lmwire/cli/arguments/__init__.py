@@ -9,22 +9,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from ..errors import USAGE
 from ..option_sources import ConfigFile, InvalidConfigFile, SourcedParser, read_config_file
 from .bench import add_bench
-from .bundle import add_bundle
 from .chat import add_chat
 from .commands import check_tables, find_command, subcommands_of
-from .completion import add_completion
-from .config import add_config
-from .conformance import add_conformance
-from .launch import add_launch
-from .model_files import add_pull, add_rm
 from .parser import ShowVersion, Subcommands, run_later, split_trailing_arguments
-from .service import add_service
-from .system import add_doctor, add_ps
+from .subcommands import (
+    add_bundle,
+    add_completion,
+    add_config,
+    add_conformance,
+    add_doctor,
+    add_launch,
+    add_ps,
+    add_pull,
+    add_rm,
+    add_service,
+)
 
 __all__ = ["load_config", "make_parser", "parse"]
 

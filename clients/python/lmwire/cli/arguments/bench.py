@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from ..option_sources import SourcedParser
 from .parser import Subcommands, positive, run_later

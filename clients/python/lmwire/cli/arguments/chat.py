@@ -5,7 +5,7 @@ import shlex
 from textwrap import dedent
 from typing import Final
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .parser import ArgumentGroup, Subcommands, image_file, json_file, run_later
 

@@ -37,7 +37,7 @@ def _check(folder: Path) -> int:
 def _build(folder: Path, extras: list[str]) -> int:
     if not all(map(importlib.util.find_spec, ("PyInstaller", "packaging"))):
         raise CliError(not_installed("PyInstaller", "bundle"))
-    from .distributions import default_extras, required_distributions
+    from .contents import default_extras, required_distributions
 
     _require_free(folder)
     extras = default_extras(extras)
@@ -63,10 +63,9 @@ def _require_free(folder: Path) -> None:
 
 def _assemble(work: Path, extras: list[str], distributions: list[Distribution]) -> Path:
     """Make a whole bundle in a temporary folder, and return its folder there."""
+    from .contents import copy_licences, copy_packages
     from .interpreter import PACKAGES, build_program
-    from .licences import copy_licences
     from .manifest import write_manifest
-    from .package_files import copy_packages
 
     _report(f"{len(distributions)} packages: {', '.join(package.name for package in distributions)}")
     _report("building the program")

@@ -15,8 +15,7 @@ from lmwire_protocol import __version__
 from lmwire_protocol.limits import PROTOCOL_VERSION
 
 from ..errors import CliError
-from .distributions import canonical_name
-from .licences import declared_licence
+from .contents import canonical_name, declared_licence
 
 NAME: Final = "manifest.json"
 _MAX_BYTES: Final = 64 * 2**20

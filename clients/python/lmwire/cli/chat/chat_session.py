@@ -11,8 +11,7 @@ from lmwire.responses.answer import assemble_answer
 from lmwire_protocol.events import ModelDone, Progress, ResultDone
 
 from ..progress import StageProgress, show_progress
-from .display import choose_display
-from .plain_display import PlainDisplay
+from .plain_display import PlainDisplay, choose_display
 
 
 class Stopped(Exception):

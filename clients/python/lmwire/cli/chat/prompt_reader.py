@@ -14,9 +14,8 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from ..private_files import touch_private
 from .commands import COMMANDS
 from .reader import is_unfinished
-from .saved_chats import saved_names
+from .saved_chats import saved_names, state_folder
 from .settings import SETTINGS
-from .state_folder import state_folder
 
 
 class PromptReader:

@@ -1,5 +1,6 @@
 """Conversations on disk: saved by name, and the last one, each as a JSON file that only this user can read."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -7,12 +8,23 @@ from typing import Any, Final
 import msgspec
 
 from ..private_files import write_private
-from .state_folder import state_folder
 
 LAST: Final = "last"
 """Name of the conversation that is saved after each answer."""
 _NAME: Final = re.compile(r"\w[\w.-]{0,99}")
 _MAX_BYTES: Final = 256 * 2**20
+
+
+def state_folder() -> Path:
+    """Return the folder, made if necessary: `lmwire` in $XDG_STATE_HOME, or in ~/.local/state.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    home = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(home if os.path.isabs(home) else os.path.expanduser("~/.local/state"), "lmwire")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 class InvalidChat(Exception):

@@ -11,8 +11,7 @@ from typing import Final
 from lmwire_protocol.printable import printable
 
 from ..errors import FAILED, OK
-from .finding import Finding, Level
-from .installation import check_config, check_environment, check_packages, check_python
+from .installation import Finding, Level, check_config, check_environment, check_packages, check_python
 from .machine import check_device, check_disk, check_hub, check_models, check_port, check_temporary_files
 
 _COLORS: Final[dict[Level, str]] = {"ok": "32", "warn": "33", "fail": "31"}

@@ -1,28 +1,41 @@
-"""Checks of the installation: Python, packages, settings."""
+"""Checks of the installation, which give findings: Python, packages, settings."""
 
 import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import lmwire_protocol
 from lmwire_protocol.extras import install_command
 
 from ..arguments import load_config
 from ..option_sources import InvalidConfigFile
-from .finding import Finding
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+Level: TypeAlias = Literal["ok", "warn", "fail"]
 _MINIMUM: Final = (3, 11)
 _EXTRAS: Final = ("worker", "chat", "http", "vision")
 """The extras that people install, the necessary one first."""
 _PREFIXES: Final = ("LMWIRE_", "HF_", "MLX_", "XDG_CACHE_HOME", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _SECRETS: Final = ("TOKEN", "KEY", "PROXY")
 _SEARCH_PATHS: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check."""
+
+    level: Level
+    topic: str
+    """The thing that was checked."""
+    text: str
+    fix: str | None = None
+    """The way to mend it; None if nothing is wrong."""
 
 
 def check_python() -> Finding:

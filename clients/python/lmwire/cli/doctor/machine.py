@@ -3,7 +3,6 @@
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,16 +10,19 @@ from typing import Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import msgspec
+
 from lmwire_protocol.extras import WORKER_EXTRA, install_command
 
-from ...device import DeviceMemory, device_memory
+from ...child_process import python_command
 from ...errors import LmwireError
-from ...model_listing import local_models
-from .finding import Finding
+from ...worker_programs import DeviceMemory, device_memory, local_models, run_program
+from .installation import Finding
 
 _PORT: Final = 8080
 """Port of `lmwire serve` without options."""
 _TIMEOUT_S: Final = 5
+_PROGRAM_S: Final = 60
 _LOW_DISK_BYTES: Final = 5 * 10**9
 _SHOWN: Final = 3
 
@@ -103,15 +105,29 @@ def check_hub(*, offline: bool) -> Finding:
         return Finding("warn", "hub", f"{constants.ENDPOINT} does not answer: {error}", fix)
 
 
+class _TemporaryFiles(msgspec.Struct):
+    """The place in which a worker puts temporary files."""
+
+    folder: str
+    is_private: bool
+    """True if no other user can change what is in the folder."""
+    cache: str | None
+    """The folder in the user's cache that is used otherwise; None if others can change that, too."""
+
+
 def check_temporary_files() -> Finding:
     """Check that other users cannot change the code that MLX compiles."""
-    from lmwire_worker.process.private_directory import in_cache, private
-
-    folder = tempfile.gettempdir()
-    if private(folder):
+    try:
+        command = python_command("lmwire_worker.process.private_directory")
+        output, _ = run_program(command, _PROGRAM_S, "the directory for temporary files cannot be checked")
+    except LmwireError as error:
+        return Finding("warn", "temporary", str(error), "set TMPDIR to a folder of yours")
+    place = msgspec.json.decode(output, type=_TemporaryFiles)
+    folder = place.folder
+    if place.is_private:
         return Finding("ok", "temporary", f"{folder} is yours alone")
-    if own := in_cache():
-        return Finding("ok", "temporary", f"others can write to {folder}, so workers use {own}")
+    if place.cache:
+        return Finding("ok", "temporary", f"others can write to {folder}, so workers use {place.cache}")
     fix = "set TMPDIR to a folder of yours with mode 0700, below folders that others cannot write to"
     problem = f"others can write to {folder} and to your cache, so each worker compiles MLX's code again"
     return Finding("warn", "temporary", problem, fix)

@@ -13,7 +13,7 @@ from urllib.request import Request
 
 import msgspec
 
-from ..arguments.launch import DEFAULT_URL
+from ..arguments.subcommands import DEFAULT_URL
 from ..errors import CliError
 from ..local_servers import listener_of, open_url
 from .server_start import ANSWER_TIMEOUT_S, MOST_BYTES, start_server

@@ -1,6 +1,6 @@
 """Options of a command from the command line, environment variables and the config file, in this order."""
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 from .config_file import ConfigFile, InvalidConfigFile, config_path, read_config_file
 from .parser import SourcedParser

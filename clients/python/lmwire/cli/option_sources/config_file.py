@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from lmwire_worker.command_line.similar_names import suggestion
+from lmwire_protocol.command_line import suggestion
 
 VARIABLE: Final = "LMWIRE_CONFIG"
 _MAX_BYTES: Final = 1024 * 1024

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from lmwire_worker.command_line.parser import ArgumentParser
-from lmwire_worker.command_line.similar_names import suggestion
+from lmwire_protocol.command_line import ArgumentParser, suggestion
 
 from .config_file import ConfigFile, InvalidConfigFile
 from .setting import Setting, WrongType, key_of, name_of

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from lmwire_worker.command_line.flag import Flag
+from lmwire_protocol.command_line import Flag
 
 _TRUE: Final = frozenset({"1", "true", "yes", "on", "t", "y"})
 _FALSE: Final = frozenset({"0", "false", "no", "off", "f", "n"})

@@ -1,0 +1,98 @@
+"""The generation of one chat completion, whole or as a stream."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from lmwire import MessageDict
+
+from ...errors import RenameField
+from ...http.context import RequestContext
+from ...http.endpoint import Json
+from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
+from ...inference.chat import run_chat
+from ...inference.generation import Generation
+from ...inference.media import new_media
+from ..messages import wire_messages
+from ..request_fields import usage_chunk, usage_so_far
+from ..response_fields import ProgressTracker, new_identity
+from .request import ChatRequest, chat_options, client_field, wants_logprobs
+from .response import ChoiceParts, chat_completion, collect_choices
+from .stream import ChatStreamEncoder
+
+IMAGE_ANSWER_TOKENS: Final = 2048
+"""Maximum length of an answer about new images, if the request has none."""
+
+
+class ChatGeneration:
+    """The answers to one chat completion request.
+
+    Args:
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid.
+    """
+
+    def __init__(self, context: RequestContext, body: ChatRequest) -> None:
+        self.context, self.body = context, body
+        self.messages = wire_messages(body.messages)
+        restore_call_ids(self.messages, OPENAI_PREFIX)
+        self._options: Any = chat_options(body)
+        has_new_images = any(part["type"] == "image" for _, part in new_media(self.messages))
+        self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
+        self.identity = new_identity("chatcmpl", body.model, context.state.settings)
+        so_far = usage_so_far(body)
+        self.encoder = ChatStreamEncoder(
+            self.identity,
+            usage=usage_chunk(body, context.state.settings),
+            so_far=so_far,
+            has_functions=body.functions is not None,
+        )
+        self._progress = ProgressTracker(
+            is_wanted=bool(body.return_progress), encode=self.encoder.waiting, so_far=so_far
+        )
+        self.waiting = self._progress.waiting
+
+    async def whole(self) -> Json:
+        """Return the whole chat completion."""
+        async with self.generation(self.messages) as generation:
+            choices = await self.choices(generation)
+        has_functions = self.body.functions is not None
+        return Json(chat_completion(self.identity, choices, generation.result.usage, has_functions=has_functions))
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield the chat completion's chunks as they come."""
+        async with self.generation(self.messages, progress_of=0) as generation:
+            async for batch in generation:
+                if frames := self.encoder.deltas(batch, 0):
+                    yield frames
+            self.encoder.note_end(0, generation.result)
+        yield self.encoder.end(generation.result)
+
+    async def choices(self, generation: Generation) -> list[ChoiceParts]:
+        """Read a generation to its end, and return its answers."""
+        deltas = [delta async for batch in generation for delta in batch]
+        return collect_choices(deltas, await generation.answers(), logprobs=wants_logprobs(self.body))
+
+    def generation(
+        self, messages: Sequence[MessageDict], rename: RenameField | None = None, *, progress_of: int | None = None
+    ) -> AbstractAsyncContextManager[Generation]:
+        """Start the answer to a conversation.
+
+        Args:
+            messages: The conversation.
+            rename: Maps its field paths to those of the client's conversation; None if they are the same.
+            progress_of: The number of the prompt whose progress is reported; None to report none.
+        """
+        progress: dict[str, Any] = {} if progress_of is None else self._progress.options(progress_of)
+        return run_chat(
+            self.context,
+            self.body.model,
+            messages,
+            {**self._options, **progress},
+            rename=lambda field: client_field(self.body, (rename(field) if rename else None) or field),
+            checks_media=self.body.strict_media is not False,
+            max_tokens=self._max_tokens,
+        )
