@@ -146,10 +146,10 @@ def test_the_format_applies_after_the_reasoning(speaker: Speaker) -> None:
     jsonschema.validate(json.loads(content), PERSON)
 
 
-def test_with_reasoning_auto_an_answer_may_start_with_reasoning(speaker: Speaker) -> None:
+def test_with_reasoning_auto_a_mask_does_not_push_an_answer_into_reasoning(speaker: Speaker) -> None:
+    """The first choice of these answers, all of whose tokens are equally likely, is not the marker."""
     answers = [speaker.say(chat(format=RegexFormat("[a-z]{3}")), seed) for seed in range(20)]
-    assert all(re.fullmatch(r"(<think>(?s:.*)</think>)?[a-z]{3}", answer) for answer in answers)
-    assert len({answer.startswith("<think>") for answer in answers}) == 2
+    assert all(re.fullmatch("[a-z]{3}", answer) for answer in answers)
 
 
 def test_with_reasoning_off_a_formatted_answer_has_no_reasoning(speaker: Speaker) -> None:

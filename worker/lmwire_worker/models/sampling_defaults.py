@@ -39,7 +39,7 @@ def _is_valid(path: Path, name: str, value: Any) -> bool:
     """Return whether a request could have a value, by the bounds of the protocol."""
     try:
         msgspec.convert({"prompt": "", name: value}, Generate)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeError):  # the latter for half a surrogate pair
         _warn(f"{path}: {name} is ignored, because a request cannot have {shown(value)}")
         return False
     return True
