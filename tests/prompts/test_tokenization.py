@@ -45,6 +45,7 @@ def test_nothing_is_certain_of_a_tokenizer_that_may_drop_or_rewrite_text(tmp_pat
     }.items():
         assert TokenLowerBound(_changed(tmp_path / name, **parts)).tokens("a b " * 1000) == 0
     stripping = write_tokenizer(tmp_path / "strips", [])
+    assert stripping.backend_tokenizer
     stripping.backend_tokenizer.add_tokens([AddedToken("<x>", lstrip=True)])
     assert TokenLowerBound(stripping).tokens("a b " * 1000) == 0
 

@@ -44,6 +44,7 @@ def byte_tokenizer(family: str, *, is_special: bool = True) -> Any:
     write_tokenizer(folder, 320, special)
     found = load_tokenizer(folder, {}, trust_remote_code=False)
     if not is_special:
+        assert found.backend_tokenizer
         found.backend_tokenizer.add_tokens([*FAMILIES[family]])
     return found
 

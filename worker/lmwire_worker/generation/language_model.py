@@ -103,10 +103,11 @@ def _quantize(network: nn.Module, settings: dict[str, Any], weights: dict[str, m
     def choose(name: str, module: nn.Module) -> Any:
         if name in settings:
             return settings[name]
-        if not hasattr(module, "to_quantized") or f"{name}.scales" not in weights:
+        quantize: Any = getattr(module, "to_quantized", None)
+        if quantize is None or f"{name}.scales" not in weights:
             return False
         chosen = _infer(name, module, weights)
-        takes_global_scale = "global_scale" in inspect.signature(module.to_quantized).parameters
+        takes_global_scale = "global_scale" in inspect.signature(quantize).parameters
         if f"{name}.global_scale" in weights and takes_global_scale:
             chosen["global_scale"] = True
         return chosen

@@ -64,7 +64,8 @@ class _LimitKeeper:
         """Return the spec of that module alone; see `importlib.abc.MetaPathFinder`."""
         spec = PathFinder.find_spec(name, path, target) if name == _UTILS else None
         if spec is not None:
-            self._loader, spec.loader = spec.loader, self
+            keeper: Any = self  # a loader by its methods; the class of all loaders takes long to import
+            self._loader, spec.loader = spec.loader, keeper
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

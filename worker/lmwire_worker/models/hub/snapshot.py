@@ -50,7 +50,7 @@ def find_snapshot(hub_id: str, report: Report, validate: Validate, *, trust_remo
         RequestError: model_not_found; retryable if the network failed.
         LoadCancelled: from `report`. Complete files stay, and are not fetched again.
     """
-    patterns = [*MODEL_PATTERNS, CODE_PATTERN] if trust_remote_code else list(MODEL_PATTERNS)
+    patterns: list[str] = [*MODEL_PATTERNS, CODE_PATTERN] if trust_remote_code else list(MODEL_PATTERNS)
     try:
         folder = _find_cached(hub_id, patterns)
         config = validate(folder)  # an interrupted download of another program leaves some files
