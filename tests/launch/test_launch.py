@@ -46,8 +46,8 @@ HANG = dedent("""\
 ELSEWHERE = dedent("""\
     import sys
     from lmwire.cli import main
-    from lmwire.cli.arguments import launch
-    launch.DEFAULT_URL = {url!r}
+    from lmwire.cli.arguments import subcommands
+    subcommands.DEFAULT_URL = {url!r}
     sys.exit(main())
     """)
 """The command `lmwire` with another default address."""

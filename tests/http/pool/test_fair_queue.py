@@ -207,9 +207,9 @@ async def test_clients_that_send_images_are_served_in_turn_and_hold_up_no_texts(
 
 DECODES: Final = {
     "rules": [
-        {"match": {"last_message": "decode"}, "reply": {"tokens": [], "then": "wait"}},
+        {"match": {"last_message": "decode"}, "reply": {"delay_ms": 3_600_000, "tokens": []}},
         {
-            "match": {"last_message": "decoded"},
+            "match": {"last_message": "seen"},
             "reply": {"progress": [{"stage": "prefill", "current": 1, "total": 2, "unit": "tokens"}], "then": "wait"},
         },
     ]
@@ -219,7 +219,7 @@ DECODES: Final = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "has_image", "at_once"),
-    [("decode", True, MAX_DECODING + 1), ("decoded", True, MANY), ("decode", False, MANY)],
+    [("decode", True, MAX_DECODING + 1), ("seen", True, MANY), ("decode", False, MANY)],
     ids=["images", "images that were decoded", "texts"],
 )
 def test_images_wait_until_those_of_others_are_decoded(
