@@ -16,7 +16,11 @@ WORDS = {
     "gemma 4": ["<|channel>thought", "<channel|>", "<|channel>", "thought", "<", "|", "a"],
     "xtml": ["<|open|>", "<|close|>", "<|sep|>", "think", "response", "message", "<|", "a"],
 }
-START = {"tags": ["<think>"], "gemma 4": ["<|channel>thought"], "xtml": ["<|open|>think<|sep|>"]}
+START = {
+    "tags": ["<think>"],
+    "gemma 4": ["<|channel><|channel>thought", "<|channel>thought"],  # the model may write the token twice
+    "xtml": ["<|open|>think<|sep|>"],
+}
 END = {"tags": ["</think>"], "gemma 4": ["<channel|>"], "xtml": ["<|close|>think<|sep|>"]}
 STRUCTURE = ["<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"]
 some_text = st.sampled_from(sorted(WORDS)).flatmap(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, normalizers, pre_tokenizers
+from tokenizers import AddedToken, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Backend
 
 from lmwire_protocol import RequestError
 from lmwire_worker.models.tokenizer import Tokenizer
@@ -69,3 +70,26 @@ def test_what_cannot_fit_is_refused_unless_it_is_to_be_cut() -> None:
         found.encode(text, "prompt", add_special_tokens=False, allow_overflow=False)
     assert refused.value.code == "context_overflow"
     assert len(found.encode(text, "prompt", add_special_tokens=False, allow_overflow=True)) > 100
+
+
+def _sentence_pieces(prepend: bool) -> Tokenizer:
+    """A tokenizer as converted from SentencePiece: spaces are marked, and unknown characters fall back to bytes."""
+    vocabulary = [f"<0x{byte:02X}>" for byte in range(256)] + ["\u2581", "a", "b", "\u2581a", "ab", "\u2581ab"]
+    backend = Backend(
+        models.BPE(
+            {token: index for index, token in enumerate(vocabulary)},
+            [("\u2581", "a"), ("a", "b"), ("\u2581a", "b")],
+            byte_fallback=True,
+        )
+    )
+    steps = [normalizers.Prepend("\u2581")] if prepend else []
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "\u2581")])
+    return Tokenizer(backend)
+
+
+@pytest.mark.parametrize("prepend", [True, False])
+@given(st.lists(st.sampled_from(["a", "b", "ab", " ", "  ", "é", "\U0001f600", "\u2581"]), max_size=40).map("".join))
+def test_a_text_of_sentence_pieces_has_at_least_the_tokens_that_the_bound_says(prepend: bool, text: str) -> None:
+    found = _sentence_pieces(prepend)
+    assert TokenLowerBound(found).tokens(text) <= len(found.encode(text, add_special_tokens=False))
+    assert TokenLowerBound(found).tokens("ab " * 1000) > 500

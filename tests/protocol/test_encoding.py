@@ -27,6 +27,7 @@ from lmwire_protocol import (
     encode_command,
     encode_embedding,
     encode_event,
+    encode_prompt_logprobs,
     encode_tokens,
     error_event,
     events,
@@ -240,3 +241,14 @@ def test_a_number_that_json_cannot_carry_is_refused_and_not_left_out() -> None:
             encode_command("1", Generate(prompt="x", logit_bias={7: value}))
         with pytest.raises(ValueError, match=r"template_args\.list\[1\]: "):
             encode_command("1", Chat(messages=[Message("user", "x")], template_args={"list": [None, value]}))
+
+
+@pytest.mark.parametrize("count", [1, 3, 5000])
+def test_the_log_probabilities_of_a_prompt_fill_as_many_lines_as_they_need(count: int) -> None:
+    top = [events.TopLogprob(token_id=9, token="\x00" * 30, logprob=-2.0, bytes=None)] * 5
+    given = [events.Logprob(token_id=place, token="a", logprob=-1.5, bytes=None, top=top) for place in range(count)]
+    lines = encode_prompt_logprobs("r", given).splitlines(keepends=True)
+    assert all(len(line) <= limits.LINE_OUT_BYTES for line in lines)
+    read = [msgspec.json.decode(line, type=events.Token) for line in lines]
+    assert [logprob for token in read for logprob in token.prompt_logprobs or ()] == given
+    assert (len(lines) > 1) == (count == 5000)
