@@ -42,7 +42,7 @@ chat: $(STAMP) ## chat with the tiny model that is built in; one exchange withou
 # Each of the many programs that the tests start would compile lmwire's modules again if this were set.
 test test-all check shake: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tests; about 10 minutes
+test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tests
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory suite SLOW="slow and not nightly" KIT="--only events"
 
@@ -51,7 +51,7 @@ test-all: $(STAMP) ## check everything, nightly tests too; about an hour
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory suite SLOW=slow
 
-check: $(STAMP) ## check style, types and the fast tests, within 2 minutes; AREA=session checks style and one folder of tests
+check: $(STAMP) ## check style, types and the fast tests; AREA=session checks style and one folder of tests
 	@$(MAKE) --no-print-directory style
 	@$(if $(AREA),$(BIN)/python -m pytest -m "not slow" tests/$(AREA),$(MAKE) --no-print-directory suite)
 

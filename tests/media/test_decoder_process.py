@@ -1,10 +1,13 @@
 """Decoder processes: their limits, their ends, and small files that are much work."""
 
+import fcntl
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +16,7 @@ from lmwire_worker.media import MediaPolicy, MediaReader, MediaRef, PendingMedia
 from lmwire_worker.media.declared import no_data
 from lmwire_worker.media.decoder_process import DecoderProcess, Question
 from lmwire_worker.media.media_error import MediaError
+from support.http.http_server import wait_until
 from support.media import hostile_media
 from support.media.reading_media import SECONDS, bomb, encoded, in_base64, picture, read_image, read_sound, refusal
 
@@ -51,6 +55,11 @@ def process_of(reading: Reading) -> "subprocess.Popen[bytes]":
     return process
 
 
+def waiting_bytes(process: "subprocess.Popen[bytes]") -> int:
+    """Bytes that a process has not read from its stdin."""
+    return int.from_bytes(fcntl.ioctl(cast(Any, process.stdin), termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @pytest.mark.slow
 def test_a_process_serves_one_file_after_another(reading: Reading) -> None:
     before = process_of(reading)
@@ -73,6 +82,7 @@ def test_a_crash_ends_its_own_request(reading: Reading) -> None:
     process = process_of(reading)
     process.send_signal(signal.SIGSTOP)
     pending = reading.start()
+    wait_until(lambda: waiting_bytes(process) > 0, "the question is not sent")  # else another process gets it
     process.send_signal(signal.SIGSEGV)
     process.send_signal(signal.SIGCONT)
     with pytest.raises(Exception, match="its decoder crashed; save it anew"):
