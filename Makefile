@@ -47,7 +47,7 @@ test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tes
 	@$(MAKE) --no-print-directory suite SLOW="slow and not nightly" KIT="--only events"
 
 test-all: export LMWIRE_FUZZ_SECONDS ?= 20
-test-all: $(STAMP) ## check everything, nightly tests too; about an hour
+test-all: $(STAMP) ## check everything, nightly tests too
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory suite SLOW=slow
 
