@@ -1,4 +1,4 @@
-"""How a model writes its answers is found in its template, its settings and its vocabulary, in this order."""
+"""A model's template, then its settings and its vocabulary show how it writes its answers."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_protocol import RequestError
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_syntax, find_tool_format
@@ -35,17 +34,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Open:
         return load_tokenizer(folder, {}, trust_remote_code=False)
 
     return opened
-
-
-def test_a_format_that_does_not_exist_is_refused_with_those_that_do(opened: Open) -> None:
-    with pytest.raises(RequestError, match=r"no format 'klingon'; there are: .*\bharmony\b.*\bjson_tools\b") as refusal:
-        find_syntax(opened(MESSAGES), "llama", tool_format="klingon")
-    assert (refusal.value.code, refusal.value.field) == ("invalid_request", "tool_format")
-
-
-def test_a_format_that_is_named_is_not_looked_for(opened: Open) -> None:
-    tokenizer = opened("{% if tools %}[AVAILABLE_TOOLS]{% endif %}[TOOL_CALLS]")
-    assert find_syntax(tokenizer, "llama", tool_format="glm47") != find_syntax(tokenizer, "llama")
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,15 @@ def write(
     return folder
 
 
+def settings_of(folder: Path) -> dict[str, Any]:
+    path = folder / "tokenizer_config.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def check(folder: Path) -> Tokenizer:
     """Compare the worker's tokenizer of a folder with that of transformers, and return it."""
     config = json.loads((folder / "config.json").read_text())
-    found = read_tokenizer(folder, config)
+    found = read_tokenizer(folder, config, settings_of(folder))
     assert found is not None, "the worker leaves it to transformers"
     theirs: Any = AutoTokenizer.from_pretrained(folder)
     assert found.special_tokens_map == theirs.special_tokens_map
@@ -252,13 +257,13 @@ def test_templates_in_files_of_their_own(tmp_path: Path) -> None:
 )
 def test_other_folders_are_left_to_transformers(model_type: str, settings: dict[str, Any], tmp_path: Path) -> None:
     config = {"model_type": model_type}
-    assert read_tokenizer(write(tmp_path, "bytes", config, settings), config) is None
+    assert read_tokenizer(write(tmp_path, "bytes", config, settings), config, settings) is None
 
 
 def test_a_class_is_not_given_a_vocabulary_of_another_kind(tmp_path: Path) -> None:
     config = {"model_type": "llama"}
     write(tmp_path, "unigram", config, {"tokenizer_class": "LlamaTokenizer"})
-    assert read_tokenizer(tmp_path, config) is None
+    assert read_tokenizer(tmp_path, config, settings_of(tmp_path)) is None
 
 
 def test_more_templates_than_any_model_has_are_refused(tmp_path: Path) -> None:
@@ -273,7 +278,7 @@ def test_more_templates_than_any_model_has_are_refused(tmp_path: Path) -> None:
 def test_mistrals_own_file_is_left_to_transformers(tmp_path: Path) -> None:
     write(tmp_path, "bytes", {"model_type": "mistral"})
     (tmp_path / "tekken.json").write_text("{}")
-    assert read_tokenizer(tmp_path, {"model_type": "mistral"}) is None
+    assert read_tokenizer(tmp_path, {"model_type": "mistral"}, settings_of(tmp_path)) is None
 
 
 def test_the_tokenizer_that_transformers_reads_has_the_same_interface(tmp_path: Path) -> None:

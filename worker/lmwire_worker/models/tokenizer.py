@@ -10,12 +10,6 @@ from tokenizers import Tokenizer as Backend
 
 UNBOUNDED: Final = int(1e30)
 """Value of `model_max_length` for a model whose files name no limit, as in transformers."""
-_THINKING_TAGS: Final = (
-    ("<think>", "</think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("<|think:start|>", "<|think:end|>"),
-)
-_XTML: Final = frozenset({"<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>"})
 _SPACED: Final = (
     (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"),
     (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
@@ -40,7 +34,6 @@ class Tokenizer:
         model_max_length: Length that the files claim for the model's context, in tokens.
         cleans_up_spaces: Remove the spaces before punctuation from decoded text.
         tool_parser_type: mlx-lm's name of the format of tool calls that the files name; None if they name none.
-        response_format: mlx-lm's description of the messages in an answer; empty for most models.
         kind: The way from the bytes of tokens to text; None to find it in the backend.
     """
 
@@ -56,7 +49,6 @@ class Tokenizer:
         model_max_length: int = UNBOUNDED,
         cleans_up_spaces: bool = False,
         tool_parser_type: str | None = None,
-        response_format: Mapping[str, Any] | None = None,
         kind: DecoderKind | None = None,
     ) -> None:
         self.backend_tokenizer = backend
@@ -74,8 +66,8 @@ class Tokenizer:
         """The renderer returns tokens unless it is called with `tokenize=False`."""
         self.model_max_length = model_max_length
         self._cleans_up_spaces = cleans_up_spaces
-        self._own_parser_type = tool_parser_type
-        self.response_format = dict(response_format or {})
+        self.tool_parser_type = tool_parser_type
+        """mlx-lm's name of the format of tool calls that the files name; None if they name none."""
         self._kind: DecoderKind | None = kind
         self.eos_token_ids = set(eos_token_ids)
         """Tokens that end a turn."""
@@ -126,7 +118,7 @@ class Tokenizer:
         return self._backend.get_added_tokens_decoder()
 
     def convert_tokens_to_ids(self, token: str) -> int | None:
-        """Return a token's id; that of the token for unknown texts if there is no such token, or None."""
+        """Return a token's id. An unknown token has the id of `unk_token`, or None if there is none."""
         found = self._token_id(token)
         unknown = self.special_tokens_map.get("unk_token")
         return self._token_id(unknown) if found is None and unknown is not None else found
@@ -173,63 +165,10 @@ class Tokenizer:
                 return templates[name]
         raise ValueError(f"none is the default; there are: {', '.join(sorted(templates))}")
 
-    @property
-    def think_start(self) -> str | None:
-        """The text before reasoning; None for a model without. mlx-lm finds it in the vocabulary alike."""
-        return self._thinking[0]
-
-    @property
-    def think_end(self) -> str | None:
-        """The text after reasoning; None for a model without."""
-        return self._thinking[1]
-
-    @property
-    def structural_markers(self) -> tuple[str, ...]:
-        """Further texts that separate the parts of an answer, for models that write XTML."""
-        if not self._has(*_XTML):
-            return ()
-        return ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>")
-
-    @property
-    def response_transitions(self) -> dict[str, list[tuple[str, str]]]:
-        """The markers between the messages of an answer, as mlx-lm describes them; empty for most models."""
-        return self.response_format.get("transitions", {})
-
-    @property
-    def response_initial_state(self) -> str | None:
-        """The first state of an answer in `response_transitions`."""
-        return self.response_format.get("initial_state")
-
-    @property
-    def tool_parser_type(self) -> str | None:
-        """mlx-lm's name of the format of tool calls: what the files name, or what mlx-lm infers; None if unknown."""
-        if self._own_parser_type is not None:
-            return self._own_parser_type
-        if isinstance(self.chat_template, str):
-            for name, signs in _PARSER_SIGNS:
-                if all(sign in self.chat_template for sign in signs):
-                    return name
-        if self._has(*_XTML):
-            return "kimi_k3"
-        return "pythonic" if self._has("<|tool_call_start|>", "<|tool_call_end|>") else None
-
     @cached_property
     def kind(self) -> DecoderKind:
         """The way from the bytes of tokens to text."""
         return self._kind or decoder_kind(self._backend.decoder)
-
-    @cached_property
-    def _thinking(self) -> tuple[str | None, str | None]:
-        for tags in _THINKING_TAGS:
-            if self._has(*tags):
-                return tags
-        if self._has("<|channel>", "<channel|>"):
-            return "<|channel>thought", "<channel|>"
-        return ("<|open|>think<|sep|>", "<|close|>think<|sep|>") if self._has(*_XTML) else (None, None)
-
-    def _has(self, *tokens: str) -> bool:
-        """Return whether the vocabulary has all of some tokens."""
-        return all(self._token_id(token) is not None for token in tokens)
 
     def _token_id(self, token: str) -> int | None:
         return self._backend.token_to_id(token)
@@ -238,25 +177,6 @@ class Tokenizer:
     def _backend(self) -> Backend:
         assert self.backend_tokenizer is not None, "a subclass without a backend defines what reads it"
         return self.backend_tokenizer
-
-
-_PARSER_SIGNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("minimax_m2", ("<minimax:tool_call>",)),
-    ("gemma4", ("<|tool_call>", "<tool_call|>")),
-    ("function_gemma", ("<start_function_call>",)),
-    ("longcat", ("<longcat_tool_call>",)),
-    ("glm47", ("<arg_key>",)),
-    ("pythonic", ("<|tool_list_start|>",)),
-    ("pythonic", ("<|tool_call_start|>",)),
-    ("qwen3_coder", ("<tool_call>\\n<function=",)),
-    ("qwen3_coder", ("<tool_call>\n<function=",)),
-    ("kimi_k2", ("<|tool_calls_section_begin|>",)),
-    ("minicpm5", ('<function name="', '<param name="')),
-    ("mistral", ("[TOOL_CALLS]",)),
-    ("muse_spark", ("<atem:function_calls>",)),
-    ("json_tools", ("<tool_call>", "tool_call.name")),
-)
-"""Texts in a chat template that identify mlx-lm's format of tool calls, in mlx-lm's order."""
 
 
 def decoder_kind(decoder: Any) -> DecoderKind:

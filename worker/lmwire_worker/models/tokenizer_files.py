@@ -201,12 +201,15 @@ def find_class(folder: Path, config: Mapping[str, Any], settings: Mapping[str, A
     return chosen if chosen in CLASSES else None
 
 
-def read_tokenizer(folder: Path, config: Mapping[str, Any], **options: Any) -> Tokenizer | None:
+def read_tokenizer(
+    folder: Path, config: Mapping[str, Any], settings: Mapping[str, Any], **options: Any
+) -> Tokenizer | None:
     """Return the tokenizer of a folder; None if only transformers can read it.
 
     Args:
         folder: The folder, whose files are checked.
         config: Its config.json.
+        settings: Its tokenizer_config.json.
         **options: Further arguments of `Tokenizer`.
 
     Raises:
@@ -215,7 +218,6 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any], **options: Any) -> T
     path = folder / TOKENIZER
     if not path.exists():
         return None
-    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     content = read_file(path, MAX_TEXT_BYTES)
     name = find_class(folder, config, settings, content)
     if name is None:

@@ -43,7 +43,7 @@ def load_tokenizer(folder: Path, config: Mapping[str, Any], *, trust_remote_code
             "eos_token_ids": (ends,) if isinstance(ends, int) else ends or (),
             "tool_parser_type": settings.get("tool_parser_type", defaults.get("tool_parser_type")),
         }
-        found = read_tokenizer(folder, config, **options)
+        found = read_tokenizer(folder, config, settings, **options)
         if found is None:
             found = _load_with_transformers(folder, trust_remote_code=trust_remote_code, **options)
         if program := settings.get(_PROGRAM, defaults.get(_PROGRAM)):
@@ -90,7 +90,6 @@ def _use_program(tokenizer: Tokenizer, name: Any, *, wins: bool) -> None:
     if not (isinstance(name, str) and _MODULE.fullmatch(name)):
         raise ValueError(f"{_PROGRAM} is not the name of a module")
     module = importlib.import_module(f"mlx_lm.chat_templates.{name}")
-    tokenizer.response_format = dict(getattr(module, "RESPONSE_FORMAT", None) or {})
     if wins or tokenizer.chat_template is None:
         tokenizer.renderer, tokenizer.renders_tokens = module.apply_chat_template, False
 

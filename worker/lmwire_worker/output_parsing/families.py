@@ -63,9 +63,6 @@ _XTML_CONTENT: Final = ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "
 ReasoningMarkers = tuple[str, str]
 """The start marker and the end marker of reasoning."""
 
-Transitions = dict[str, dict[str, str]]
-"""For each state, its markers and the states that they lead to."""
-
 
 def find_reasoning_markers(vocabulary: Set[str], template: str) -> ReasoningMarkers | None:
     """Return the markers around a model's reasoning, or None for a model without reasoning.

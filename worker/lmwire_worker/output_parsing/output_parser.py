@@ -54,7 +54,7 @@ class OutputParser:
         self._section: ToolCallSection | None = None
         self._retracted = False
         """True until the next push: the text is that of a call that was reported to the host."""
-        self._quoted = ""
+        self._quoted: list[str] = []
         """Reasoning from a call on, which proves to be a call if the reasoning never closes."""
         self._is_unclosed = False
         """True once the answer has ended inside reasoning, so that calls in it are calls."""
@@ -110,7 +110,8 @@ class OutputParser:
 
     def _read_quoted(self, held: str) -> str:
         """Read the calls of reasoning that never closed. Return the text that the scanner holds after that."""
-        text, self._quoted = self._quoted + held, ""
+        text = "".join(self._quoted) + held
+        self._quoted.clear()
         self._is_unclosed = True
         self._set_state(UNCLOSED)
         self._scan(text)
@@ -120,8 +121,8 @@ class OutputParser:
 
     def _release_quoted(self) -> None:
         """Add reasoning with a call in it, after it was closed."""
-        text, self._quoted = self._quoted, ""
-        self._add_text(REASONING, text)
+        self._add_text(REASONING, "".join(self._quoted))
+        self._quoted.clear()
 
     def _take_text(self, text: str) -> None:
         """Add text before a marker."""
@@ -130,7 +131,7 @@ class OutputParser:
         elif self._state.kind == "header":
             self._header += text
         elif self._state.kind == "quoted":
-            self._quoted += text
+            self._quoted.append(text)
         else:
             self._add_text(self._state.channel, text)
 
@@ -160,7 +161,7 @@ class OutputParser:
             target = self._syntax.without_call(self._name)
             self._add_text(self._syntax.states[target].channel, markup)
         elif kind == "quoted":
-            self._quoted = markup
+            self._quoted = [markup]
         elif kind == "call" or (kind == state.kind == "header"):
             self._markup = markup
         self._enter(target)

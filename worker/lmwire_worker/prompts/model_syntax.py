@@ -12,7 +12,6 @@ from ..tool_parsers import FORMATS, ToolFormat, WrittenCall
 from .chat_template import ChatTemplate, select_template
 from .template_probe import CALL_IDS, FUNCTION, PARAMETERS, REASONING, VALUE, render_call, render_reasoning
 
-_FIELD: Final = "tool_format"
 _PROBE: Final = Tool(function=Function(name=FUNCTION, parameters=PARAMETERS))
 _ARGUMENTS: Final[dict[str, Any]] = {"word": VALUE}
 _OPENING_TAG: Final = re.compile(r"(?P<tag>[<\[](?P<name>[\w:.-]{1,64})[>\]])\s*\Z")
@@ -24,13 +23,23 @@ _SIGNS: Final = {
     '{"name": function name, "parameters":': "llama3_json",
 }
 """Texts in chat templates that identify a format, if the template does not write a call that could be read back."""
+_LAST_SIGNS: Final = {
+    "<minimax:tool_call>": "minimax_m2",
+    "<start_function_call>": "function_gemma",
+    "<longcat_tool_call>": "longcat",
+    "<arg_key>": "glm47",
+    "<|tool_call_start|>": "pythonic",
+    "<tool_call>\n<function=": "qwen3_coder",
+    "<tool_call>\\n<function=": "qwen3_coder",
+    "[TOOL_CALLS]": "mistral",
+}
+"""The same for templates that show a part of a format alone, as mlx-lm knows them. A tokenizer's settings go first."""
 
 
 def find_syntax(
     tokenizer: Tokenizer,
     model_type: str,
     reasoning_markers: tuple[str, str] | None = None,
-    tool_format: str | None = None,
 ) -> Syntax:
     """Return a model's syntax with the format of its tool calls; see `Syntax.of`.
 
@@ -38,15 +47,11 @@ def find_syntax(
         tokenizer: The model's tokenizer.
         model_type: The `model_type` of the model's configuration.
         reasoning_markers: The markers around reasoning; None to find them.
-        tool_format: The name of the format of tool calls; None to find it.
 
     Raises:
-        RequestError: unsupported, invalid_request.
+        RequestError: unsupported.
     """
-    if tool_format is not None and tool_format not in FORMATS:
-        problem = f"there is no format {tool_format!r}; there are: {', '.join(sorted(FORMATS))}"
-        raise RequestError("invalid_request", f"{_FIELD}: {problem}", field=_FIELD)
-    found = FORMATS[tool_format] if tool_format is not None else find_tool_format(tokenizer, model_type)
+    found = find_tool_format(tokenizer, model_type)
     syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers)
     if not syntax.has_reasoning and (markers := _rendered_markers(tokenizer)) is not None:
         syntax = Syntax.of(tokenizer, model_type, found, markers)
@@ -76,6 +81,9 @@ def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
             return found
     if (name := tokenizer.tool_parser_type or "") in FORMATS:
         return FORMATS[name]
+    for sign, name in _LAST_SIGNS.items():
+        if template is not None and sign in template.source:
+            return FORMATS[name]
     vocabulary = tokenizer.get_vocab().keys()
     for tool_format in FORMATS.values():
         markers = {tool_format.start, tool_format.end}
