@@ -94,7 +94,6 @@ class VisionInputTokenizer(InputTokenizer):
         self._sizes = network.processor.image_processor
         self._marks = network.placeholder_tokens
         copy_chat_template(tokenizer, network.processor)
-        self._thinks = tokenizer.think_start is not None
         try:
             self._template = select_template(tokenizer, None, tools=False)
             shown = self._encode(self._conversation({"type": "image"}), "", add_special_tokens=False)
@@ -128,7 +127,7 @@ class VisionInputTokenizer(InputTokenizer):
 
     def _conversation(self, part: dict[str, str]) -> str:
         messages = [{"role": "system", "content": self._instruction}, {"role": "user", "content": [part]}]
-        return self._template.render(messages, enable_thinking=self._thinks)
+        return self._template.render(messages)
 
 
 def _open_processor(folder: Path, *, trust_remote_code: bool) -> Any:
