@@ -17,6 +17,7 @@ from lmwire_http.openai.completions.request import CompletionRequest, prompts_of
 from lmwire_http.openai.responses.items import InputField
 from lmwire_http.openai.responses.tools import ChoiceField, ToolsField
 from lmwire_protocol import COMMANDS
+from support.http.samples import sample
 
 CONVERTED = (InputField, ToolsField, ChoiceField)
 """Types to which plain data within a request is converted: items and tools of /v1/responses."""
@@ -47,34 +48,6 @@ def collections(kind: inspect.Type, above: tuple[Step, ...] = ()) -> Iterator[tu
             pytest.fail(f"{kind} is no type that a limit was thought of for")
         case _:
             pass
-
-
-def sample(kind: inspect.Type) -> Any:
-    """Return a short value of a type."""
-    match kind:
-        case inspect.Metadata(type=inner):
-            return sample(inner)
-        case inspect.UnionType(types=types):
-            return sample(types[0])
-        case inspect.StructType():
-            required = {field.encode_name: sample(field.type) for field in kind.fields if field.required}
-            return {**({kind.tag_field: kind.tag} if kind.tag_field else {}), **required}
-        case inspect.LiteralType(values=values):
-            return values[0]
-        case inspect.ListType():
-            return [sample(kind.item_type)] * (kind.min_length or 0)
-        case inspect.DictType():
-            return {}
-        case inspect.StrType():
-            return "a" * (kind.min_length or 0)
-        case inspect.BytesType():
-            return ""
-        case inspect.BoolType():
-            return False
-        case inspect.NoneType():
-            return None
-        case _:
-            return 1
 
 
 def wrapped(value: Any, steps: tuple[Step, ...]) -> tuple[Any, str]:

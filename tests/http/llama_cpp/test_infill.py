@@ -100,7 +100,8 @@ def test_an_answer_ends_where_the_indentation_does(tmp_path: Path) -> None:
     ("fields", "param"),
     [
         ({"input_prefix": "a"}, "input_suffix"),
-        ({"input_prefix": "a", "input_extra": [{}] * 257}, "input_extra"),
+        ({"input_prefix": "a", "input_extra": [{"text": ""}] * 257}, "input_extra"),
+        ({"input_prefix": "a", "input_extra": [{"filename": "a.py"}]}, "input_extra[0].text"),
         ({"input_prefix": "a", "n_predict": -2}, "n_predict"),
         ({"input_prefix": 1}, "input_prefix"),
     ],

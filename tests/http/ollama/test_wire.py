@@ -67,9 +67,20 @@ def test_curls_own_media_type_is_taken_but_not_from_other_pages(mock_server: Ser
 
 
 def test_options_of_ollamas_runner_are_ignored_and_named(mock_server: Server) -> None:
-    answer = post(mock_server, "/api/chat", chat("to be", options={"num_ctx": 8192, "num_gpu": 1}, truncate=True))
+    answer = post(mock_server, "/api/chat", chat("to be", options={"num_ctx": 8192, "num_gpu": 1}, shift=True))
     assert answer.status == 200
-    assert answer.headers["x-lmwire-ignored-fields"] == "options.num_ctx, options.num_gpu, truncate"
+    assert answer.headers["x-lmwire-ignored-fields"] == "options.num_ctx, options.num_gpu, shift"
+
+
+def test_a_prompt_over_the_context_is_shortened_unless_the_client_forbids_it() -> None:
+    long = "so " * 3000 + "end"
+    requests: dict[str, Any] = {"/api/chat": {"messages": [user(long)]}, "/api/generate": {"prompt": long, "raw": True}}
+    with served("--worker", MOCK, "--context-len", "2000") as server:
+        for path, fields in requests.items():
+            body = {"model": MODEL, "stream": False, **fields}
+            assert post(server, path, body).json["prompt_eval_count"] == 1500
+            refused = post(server, path, body | {"truncate": False})
+            assert (refused.status, "`truncate`" in refused.json["error"]) == (400, True)
 
 
 def test_strict_servers_refuse_them() -> None:

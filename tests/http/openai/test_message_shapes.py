@@ -8,7 +8,7 @@ from openai import OpenAI
 
 from lmwire_http.http.decoding import convert
 from lmwire_http.http.unknown_fields import UnknownFields
-from lmwire_http.openai.messages import Message, wire_messages
+from lmwire_http.openai.messages import AssistantMessage, Message, wire_messages
 from support.http.http_server import Server
 
 TINY: Final = "builtin:tiny"
@@ -155,6 +155,17 @@ def test_json_may_have_its_schema_in_the_older_format(tiny: OpenAI) -> None:
         model=TINY, messages=[message], response_format=wanted, max_tokens=200, reasoning_effort="none"
     )
     assert (answer.choices[0].message.content or "").replace(" ", "") == '{"name":"Ada"}'
+
+
+def test_reasoning_of_an_earlier_answer_may_have_both_names_with_one_text() -> None:
+    def read(**fields: Any) -> Any:
+        [message] = wire_messages([AssistantMessage(content="5", **fields)])
+        return message.get("reasoning")
+
+    assert read(reasoning="2 + 3") == read(reasoning_content="2 + 3") == "2 + 3"
+    assert (
+        read(reasoning="2 + 3", reasoning_content="2 + 3") == read(reasoning="", reasoning_content="2 + 3") == "2 + 3"
+    )
 
 
 def test_texts_of_a_response_item_are_separated_too(scripted: OpenAI) -> None:

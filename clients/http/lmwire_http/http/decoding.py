@@ -15,7 +15,7 @@ from ..errors import ApiError, invalid_field, too_many
 from ..limits import FORM_HEAD_BYTES, FORM_PARTS
 from ..settings import Settings
 from .body import check_content_encoding
-from .unknown_fields import UnknownFields, is_unknown_field
+from .unknown_fields import UnknownFields, is_resolvable
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def _decode(body: bytes, type: type[T], unknown: UnknownFields) -> T:
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
-        if not is_unknown_field(error):
+        if not is_resolvable(error):
             raise
     known = unknown.resolve(msgspec.json.decode(body), type)
     return msgspec.json.decode(msgspec.json.encode(known), type=type)
@@ -135,7 +135,7 @@ def _convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool)
     try:
         return msgspec.convert(value, type, strict=strict)
     except msgspec.ValidationError as error:
-        if not is_unknown_field(error):
+        if not is_resolvable(error):
             raise
     return msgspec.convert(unknown.resolve(value, type), type, strict=strict)
 

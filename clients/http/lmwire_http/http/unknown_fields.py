@@ -1,6 +1,8 @@
 """Unknown fields of request bodies: aliases are renamed, others are removed and reported. So are tools not served here.
 
-Only a body that failed to decode because of an unknown field comes here, so known fields cost nothing.
+An optional field with null is absent, whatever its type is: typed clients write every field that they know.
+
+Only a body that failed to decode because of such a field comes here, so known fields cost nothing.
 """
 
 import logging
@@ -101,7 +103,7 @@ class UnknownFields:
         return {IGNORED_FIELDS_HEADER: ", ".join([*self.ignored, *(["..."] if self._has_more else [])])}
 
     def resolve(self, value: Any, type: Any) -> Any:
-        """Return a body, or a part of one, in which aliases are renamed and ignored fields are removed.
+        """Return a body, or a part of one, with aliases renamed, and without ignored fields and optional nulls.
 
         Args:
             value: The data, as decoded JSON.
@@ -181,8 +183,11 @@ class UnknownFields:
         if len(value) > UNKNOWN_FIELDS:
             raise too_many(path, UNKNOWN_FIELDS, "fields")
         fields = {field.encode_name: field.type for field in struct.fields}
+        optional = {f.encode_name for f in struct.fields if not f.required and not _takes_null(f.type)}
         known: dict[str, Any] = {}
         for name, item in value.items():
+            if item is None and name in optional:
+                continue
             if name in fields and name not in CHECKED_WHOLE:
                 known[name] = self._resolve(item, fields[name], _join(path, name), _join(shown, name))
             elif name in fields or name == struct.tag_field or not struct.forbid_unknown_fields:
@@ -264,9 +269,10 @@ def renamed_field(alias: Alias) -> str | None:
         return None
 
 
-def is_unknown_field(error: msgspec.ValidationError) -> bool:
-    """Return whether a body failed to decode because of an unknown field."""
-    return "contains unknown field" in str(error)
+def is_resolvable(error: msgspec.ValidationError) -> bool:
+    """Return whether a body failed to decode because of an unknown field, or of a null that may be an absent field."""
+    problem = str(error)
+    return "contains unknown field" in problem or "got `null`" in problem
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -292,6 +298,10 @@ def _members(expected: inspect.Type) -> Iterator[inspect.Type]:
             yield from _members(member)
     else:
         yield expected
+
+
+def _takes_null(expected: inspect.Type) -> bool:
+    return any(isinstance(member, inspect.NoneType | inspect.AnyType) for member in _members(expected))
 
 
 def _struct_of(value: dict[str, Any], expected: inspect.Type) -> inspect.StructType | None:

@@ -9,6 +9,7 @@ from lmwire import AsyncStream, AsyncWorker, MessageDict, TemplateOptions
 from ..errors import RenameField, translate_value_errors, translate_worker_errors
 from ..http.context import RequestContext
 from ..pool import Lease
+from .context_fit import fit_conversation
 from .generation import Generation, run_generation
 from .media import check_new_media, has_media
 from .options import with_chat_defaults
@@ -26,6 +27,7 @@ def run_chat(
     *,
     rename: RenameField,
     checks_media: bool,
+    fits_context: bool = False,
     max_tokens: int | None = None,
 ) -> AbstractAsyncContextManager[Generation]:
     """Start the answer to a conversation, and cancel it if the block ends early.
@@ -37,6 +39,7 @@ def run_chat(
         options: The options that the request sets.
         rename: Maps field paths to those of the client.
         checks_media: Whether the model must take the new images and sounds.
+        fits_context: Whether the oldest turns are left out of a conversation that the context cannot hold.
         max_tokens: The API's own limit of tokens; None if it has none.
 
     Raises:
@@ -47,6 +50,9 @@ def run_chat(
         if checks_media:
             check_new_media(messages, lease.model.capabilities, rename)
         await _drop_unsupported(context, options, complete, lease.worker, rename)
+        if fits_context:
+            fitting = await fit_conversation(lease.worker, messages, complete, lease.model.context_len)
+            return lease.worker.chat(fitting, **complete)
         return lease.worker.chat(messages, **complete)
 
     return run_generation(

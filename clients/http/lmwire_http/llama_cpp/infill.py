@@ -33,7 +33,7 @@ class ExtraFile(Struct, kw_only=True, forbid_unknown_fields=True):
     """A part of another file."""
 
     filename: str = _UNNAMED
-    text: str = ""
+    text: str
     time: Any = None
     """Ignored: the time at which llama.vim chose the part."""
 

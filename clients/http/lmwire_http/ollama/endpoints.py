@@ -14,6 +14,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Reply
 from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.chat import run_chat
+from ..inference.context_fit import fit_text
 from ..inference.generation import Generation, run_generation
 from ..pool import Lease
 from .request import (
@@ -58,6 +59,7 @@ async def _chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
             options,
             rename=rename,
             checks_media=body.strict_media is not False,
+            fits_context=body.truncate is not False,
         )
 
     return await reply_with_answer(context, body, generate, _chat_line)
@@ -105,6 +107,7 @@ def _answer_prompt(
         chat_options(body),
         rename=partial(_prompt_field, body),
         checks_media=body.strict_media is not False,
+        fits_context=body.truncate is not False,
     )
 
 
@@ -116,6 +119,8 @@ def _continue_prompt(
         options["suffix"] = body.suffix
 
     async def start(lease: Lease, options: Any) -> AsyncStream:
+        if body.truncate is not False and not body.suffix:
+            await fit_text(lease.worker, prompt, options, lease.model.context_len)
         return lease.worker.generate(prompt, **options)
 
     return partial(

@@ -75,6 +75,8 @@ class AnswerRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     keep_alive: KeepAlive | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    truncate: bool | None = None
+    """False refuses a prompt that is longer than the context. Otherwise its oldest turns or its beginning go."""
     strict_media: bool | None = None
     """lmwire's own field: refuse images that the model does not take. If absent, only those after the last answer."""
 

@@ -169,7 +169,7 @@ class AssistantMessage(_Message, tag="assistant"):
     tool_calls: Calls[ToolCall] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    """Another name of `reasoning_content`. A message may have only one of them."""
+    """Another name of `reasoning_content`. If a message has both, they have the same text."""
     refusal: str | None = None
     """A refusal, which takes the place of the content."""
     annotations: Parts[Any] | None = None
@@ -253,8 +253,9 @@ def _wire_message(message: Message, path: str, ids: CallIds) -> MessageDict:
 
 def _wire_assistant(message: AssistantMessage, path: str, ids: CallIds) -> MessageDict:
     reject_fields(message, _UNSUPPORTED, path)
-    if message.reasoning is not None and message.reasoning_content is not None:
-        raise invalid_field(f"{path}.reasoning: is another name of reasoning_content; give one", f"{path}.reasoning")
+    if message.reasoning and message.reasoning_content and message.reasoning != message.reasoning_content:
+        problem = "is another name of reasoning_content, and their texts differ; give one"
+        raise invalid_field(f"{path}.reasoning: {problem}", f"{path}.reasoning")
     wire: MessageDict = {"role": "assistant"}
     content = message.refusal if message.content is None else message.content
     if content is not None:
