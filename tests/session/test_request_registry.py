@@ -11,7 +11,7 @@ import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
 from lmwire_protocol.events import FinishReason
-from lmwire_worker.engine.interface import TokenDelta, ToolCallDelta
+from lmwire_worker.engine.interface import AdmittedRequest, TokenDelta, ToolCallDelta
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
@@ -53,17 +53,34 @@ def test_a_cancel_of_one_request_looks_at_no_other(registry: RequestRegistry) ->
     assert set(seen) == {"b"}
 
 
-def test_a_running_request_is_ended_by_the_engine_after_the_cancels_done(
+def test_a_running_answer_is_ended_by_the_engine_after_the_cancels_done(
     registry: RequestRegistry, outbox: Recorder
 ) -> None:
     running = request("a")
     registry.accept(running)
     assert registry.start(running)
+    running.admitted, running.first_token_at = AdmittedRequest(prompt_tokens=7), 0.0
     registry.cancel("c", "a")
     assert outbox.terminals() == ["c"]
     assert registry.take_cancelled() == [running]
     registry.end(running, running.cancellation())
     assert outbox.terminals() == ["c", "a"]
+
+
+def test_a_cancelled_prompt_ends_at_once_and_the_engine_drops_it_when_its_step_ends(
+    registry: RequestRegistry, outbox: Recorder
+) -> None:
+    running = request("a")
+    registry.accept(running)
+    assert registry.start(running)
+    running.admitted = AdmittedRequest(prompt_tokens=7)
+    registry.cancel("c", "a")
+    assert outbox.terminals() == ["c", "a"]
+    assert registry.take_cancelled() == [running]
+    registry.deliver([(running, delta("late", [1]))])
+    registry.end(running, running.cancellation())
+    assert outbox.terminals() == ["c", "a"]
+    assert outbox.lines[-1]["usage"] == {"prompt_tokens": 7, "completion_tokens": 0, "cached_tokens": 0}
 
 
 def test_a_request_that_was_cancelled_while_queued_does_not_start(registry: RequestRegistry) -> None:

@@ -11,6 +11,7 @@ from lmwire_worker.generation.prefill_policy import (
     FIRST_CHUNK,
     FIRST_CHUNK_PER_SHAPE,
     MAX_CHUNK_S,
+    MAX_LONE_CHUNK_S,
     MAX_TOKEN_GAP_STEPS,
     PROBE_INTERVAL,
     SATURATING_TOKENS,
@@ -78,20 +79,20 @@ def run(policy: PrefillPolicy, device: Device, running: int) -> None:
         policy.record_step(device.step_s, running, 0, 0, 0)
 
 
-def settled(policy: PrefillPolicy, device: Device, *, running: int = 1, prompts: int = 1) -> int:
+def settled(policy: PrefillPolicy, device: Device, *, running: int = 1, prompts: int = 1, waiting: int = 1) -> int:
     """The slice that the pace comes to, far into a prompt."""
     run(policy, device, running)
     for _ in range(5 * PROBE_INTERVAL):
-        size = policy.chunk_size(running, prompts, FAR)
+        size = policy.chunk_size(running, prompts, FAR, waiting)
         policy.record_step(
             device.step_s * bool(running) + device.chunk_s(size * prompts, FAR), running, prompts, size, FAR
         )
-    return usual(policy, running, prompts)
+    return usual(policy, running, prompts, waiting)
 
 
-def usual(policy: PrefillPolicy, running: int = 1, prompts: int = 1) -> int:
+def usual(policy: PrefillPolicy, running: int = 1, prompts: int = 1, waiting: int = 1) -> int:
     """The slice that most are like."""
-    return mode(policy.chunk_size(running, prompts, FAR) for _ in range(PROBE_INTERVAL))
+    return mode(policy.chunk_size(running, prompts, FAR, waiting) for _ in range(PROBE_INTERVAL))
 
 
 def first_token_s(chunks: list[Chunk]) -> float:
@@ -120,7 +121,7 @@ def test_answers_so_fast_that_nobody_notices_wait_longer() -> None:
     assert size == max(step for step in CHUNK_SIZES if step * 0.0002 <= UNNOTICEABLE_GAP_S - 0.001)
 
 
-def test_without_running_answers_a_chunk_is_as_long_as_a_cancel_may_wait() -> None:
+def test_without_running_answers_a_chunk_is_as_long_as_another_prompt_may_wait() -> None:
     size = settled(PrefillPolicy(), Device(token_s=0.0003), running=0)
     assert size == max(step for step in CHUNK_SIZES if step * 0.0003 <= TARGET_CHUNK_S)
 
@@ -128,8 +129,19 @@ def test_without_running_answers_a_chunk_is_as_long_as_a_cancel_may_wait() -> No
 @pytest.mark.parametrize(("fixed_s", "longest_s"), [(0.002, TARGET_CHUNK_S), (0.016, 0.16), (0.050, MAX_CHUNK_S)])
 def test_a_chunk_is_longer_if_its_fixed_cost_would_exceed_a_tenth(fixed_s: float, longest_s: float) -> None:
     device = Device(fixed_s=fixed_s, token_s=0.0003)
-    taken_s = device.chunk_s(settled(PrefillPolicy(), device, running=0), FAR)
+    taken_s = device.chunk_s(settled(PrefillPolicy(), device, running=0, waiting=2), FAR)
     assert 0.65 * longest_s <= taken_s <= 1.05 * longest_s
+
+
+@pytest.mark.parametrize("fixed_s", [0.001, 0.02, 0.1])
+@pytest.mark.parametrize("token_s", [0.0003, 0.004])
+def test_a_prompt_alone_takes_hardly_longer_than_in_the_longest_chunks(fixed_s: float, token_s: float) -> None:
+    policy, device = PrefillPolicy(), Device(fixed_s=fixed_s, token_s=token_s)
+    process(policy, device, running=0)
+    chunks = process(policy, device, running=0)
+    longest = CHUNK_SIZES[-1]
+    assert first_token_s(chunks) <= 1.05 * PROMPT / longest * device.chunk_s(longest, 0)
+    assert max(chunk.gap_s for chunk in chunks) <= 1.05 * MAX_LONE_CHUNK_S
 
 
 def test_a_prompt_beside_slow_answers_gets_as_many_of_their_steps() -> None:
@@ -190,7 +202,7 @@ def test_where_no_chunk_is_short_enough_half_of_the_time_goes_to_the_prompt() ->
     assert longest_gap(HEAVY) <= 2.2 * (HEAVY.step_s + HEAVY.fixed_s)
 
 
-def test_a_cancel_waits_longer_rather_than_that_a_prompt_makes_no_progress() -> None:
+def test_another_prompt_waits_longer_rather_than_that_a_prompt_makes_no_progress() -> None:
     device = Device(fixed_s=MAX_CHUNK_S, token_s=0.001)
     taken = first_token_s(process(PrefillPolicy(), device, running=0))
     assert taken < 3 * PROMPT * device.token_s

@@ -12,8 +12,9 @@ A step cannot be interrupted, and running answers wait for it. Two goals conflic
 If both cannot be met, the prompt gets about half of the step: its tokens take as long as the rest of the step, even if
 the gap grows. So a prompt takes about twice as long as alone at most, and a gap is about twice the minimum.
 
-While no answer runs, a chunk may take as long as a cancel may wait. If the fixed cost would be too large a share of
-such a chunk, the chunk may take a few times as long.
+While no answer runs, a chunk may take as long as another prompt may wait for its turn. If the fixed cost would be too
+large a share of such a chunk, the chunk may take a few times as long. For a prompt alone it may take longer still: nobody
+waits, since a cancel of a prompt needs no step to end.
 """
 
 from collections import deque
@@ -37,12 +38,16 @@ MAX_TOKEN_GAP_STEPS: Final = 5.5
 UNNOTICEABLE_GAP_S: Final = 0.02
 """Token gap that is always acceptable, in seconds: nobody reads 50 tokens a second."""
 TARGET_CHUNK_S: Final = 0.08
-"""Duration of a chunk while no answer runs, in seconds. A cancel waits for its end, and should take effect within
-100 ms. Prompts that fit into one such chunk are prefilled together, which is faster on most devices."""
+"""Duration of a chunk while no answer runs, in seconds. Prompts that fit into one such chunk are prefilled together,
+which is faster on most devices."""
 MAX_FIXED_FRACTION: Final = 0.1
 """Maximum share of the fixed cost in a chunk's duration. Above it, chunks become longer."""
 MAX_CHUNK_S: Final = 0.25
 """Maximum duration of such a chunk, in seconds."""
+MAX_LONE_FIXED_FRACTION: Final = 0.03
+"""The same for the only prompt."""
+MAX_LONE_CHUNK_S: Final = 4.0
+"""Maximum duration of its chunk, in seconds: the longest wait of a request that comes meanwhile."""
 SATURATING_TOKENS: Final = 512
 """Tokens that saturate most devices. Prompts with no more remaining tokens are always prefilled together."""
 BATCH_WAIT_S: Final = 0.0005
@@ -83,6 +88,8 @@ class PrefillPolicy:
         if prompts == 0 or not self._chunk_cost.is_known:
             return self._last_chunk
         seconds = self._max_chunk_s(running, waiting)
+        if not running and waiting <= 1:
+            seconds = max(seconds, min(self._chunk_cost.fixed_s / MAX_LONE_FIXED_FRACTION, MAX_LONE_CHUNK_S))
         fitting = sum(self._chunk_cost(prompts * size, at + size / 2) <= seconds for size in CHUNK_SIZES[1:])
         self._chunk_count += 1
         if self._chunk_count % PROBE_INTERVAL == 0:

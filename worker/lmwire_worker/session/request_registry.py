@@ -219,7 +219,7 @@ class RequestRegistry:
             self._changed.notify_all()
 
     def take_cancelled(self) -> list[Request]:
-        """Return the running requests cancelled since the last call; the engine ends them."""
+        """Return the running requests cancelled since the last call. The engine drops them, and ends those in flight."""
         if not self._cancelled:
             return []
         with self._lock:
@@ -354,7 +354,8 @@ class RequestRegistry:
                 preparation.cancel()
             if request.running or request.writer.is_serial:
                 self._cancelled.append(request)
-            else:
+            # A chunk of a long prompt may take seconds, and its end would add nothing to the terminal.
+            if not request.writer.is_serial and (not request.running or request.is_in_prefill):
                 self._end(request, request.cancellation())
         self._changed.notify_all()
 

@@ -327,6 +327,11 @@ class Request:
         self.first_token_at: float | None = None
         self.progress_at = 0.0
 
+    @property
+    def is_in_prefill(self) -> bool:
+        """True if the prompt is being computed, so that nothing of the answer exists."""
+        return self.running and self.admitted.prompt_tokens > 0 and self.first_token_at is None
+
     def apply_sampling_defaults(self, defaults: SamplingDefaults | None) -> None:
         """Fill the sampling fields that the host left out with the model's defaults, if it has any."""
         if defaults is not None and isinstance(self.command, Generation):
