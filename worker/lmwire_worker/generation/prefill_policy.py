@@ -13,8 +13,8 @@ If both cannot be met, the prompt gets about half of the step: its tokens take a
 the gap grows. So a prompt takes about twice as long as alone at most, and a gap is about twice the minimum.
 
 While no answer runs, a chunk may take as long as another prompt may wait for its turn. If the fixed cost would be too
-large a share of such a chunk, the chunk may take a few times as long. For a prompt alone it may take longer still: nobody
-waits, since a cancel of a prompt needs no step to end.
+large a share of such a chunk, the chunk may take a few times as long. That of a prompt alone may take longer still:
+nobody waits, since a cancel of a prompt needs no step to end.
 """
 
 from collections import deque

@@ -14,6 +14,8 @@ from ..engine.interface import Report
 from .aliases import ALIASES
 from .folder_check import check_files
 from .hub.cache import cached_repositories, find_snapshot_folder
+from .smollm2 import NAME as SMOLLM2
+from .smollm2 import find_smollm2
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
@@ -29,7 +31,7 @@ def find_folder(
     *,
     trust_remote_code: bool = False,
 ) -> Path:
-    """Return the folder of a path, a hub id, an alias or a built-in model.
+    """Return the folder of a path, a hub id, an alias, a built-in model, or the model of a Python package.
 
     The name of a model on disk may be in another case, or lack the owner. What the hub has and the disk does not is
     fetched. A name that can be a hub id or an alias is never a folder in the
@@ -47,6 +49,8 @@ def find_folder(
     """
     if path.lower().startswith(BUILTIN_PREFIX):
         return _builtin(path)
+    if path.lower() == SMOLLM2:
+        return find_smollm2()
     if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
         return _named(path, report, validate, trust_remote_code)
     # The functions of os.path take any string, however long or odd.

@@ -219,7 +219,7 @@ class RequestRegistry:
             self._changed.notify_all()
 
     def take_cancelled(self) -> list[Request]:
-        """Return the running requests cancelled since the last call. The engine drops them, and ends those in flight."""
+        """Return the running requests cancelled since the last call. The engine drops them, and ends those left."""
         if not self._cancelled:
             return []
         with self._lock:
