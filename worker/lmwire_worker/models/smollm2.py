@@ -34,7 +34,7 @@ _NAMES: Final = {
     ".ffn_down.": ".mlp.down_proj.",
 }
 _CONTROL: Final = 3
-"""Type of a token that is no text."""
+"""Type of a token that marks something, such as the end of a turn."""
 _GROUP: Final = 32
 """Weights that share a scale, in GGUF's Q4_1 and Q8_0."""
 
