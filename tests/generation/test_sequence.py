@@ -27,7 +27,7 @@ class Letters:
     def add(self, token: int) -> str:
         return chr(token)
 
-    def flush(self) -> str:
+    def flush(self, *, is_cut: bool = False) -> str:
         return ""
 
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from lmwire_worker.models.tokenizer import Tokenizer
+from lmwire_worker.models.tokenizer import DecoderKind, Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.text_stream.detokenizer import Detokenizer, make_detokenizers
 from random_model import write_model
@@ -80,6 +80,19 @@ def test_no_delta_ends_within_a_character(byte_level: Tokenizer, text: str) -> N
     assert "\ufffd" not in "".join(texts).replace("\ufffd", "", text.count("\ufffd"))
     ends = [len("".join(texts[: n + 1]).encode()) for n in range(len(texts))]
     assert all(earlier <= later for earlier, later in pairwise(ends))
+
+
+@pytest.mark.parametrize("kind", [None, "other"])
+@given(st.text(min_size=1, max_size=40), st.integers(0, 200))
+def test_a_text_that_is_cut_ends_with_its_last_whole_character(
+    byte_level: Tokenizer, kind: DecoderKind | None, text: str, count: int
+) -> None:
+    tokenizer = Tokenizer(byte_level.backend_tokenizer, kind=kind)
+    ids = tokenizer.encode(text, add_special_tokens=False)[:count]
+    detokenizer = make_detokenizers(tokenizer)([1])
+    found = "".join(map(detokenizer.add, ids)) + detokenizer.flush(is_cut=True)
+    assert text.startswith(found)
+    assert len(tokenizer.encode(found, add_special_tokens=False)) <= count
 
 
 def test_a_token_beyond_the_tokenizers_vocabulary_has_no_text(byte_level: Tokenizer) -> None:

@@ -126,7 +126,7 @@ class OutputProcessor:
     def _flush(self, finish_reason: FinishReason | None, *before: RunnerEvent) -> list[RunnerEvent]:
         """Release all text that was held back, and end the choice."""
         events = list(before)
-        rest = self._detokenizer.flush()
+        rest = self._detokenizer.flush(is_cut=finish_reason != "stop")
         if self._attribution is not None:
             self._attribution.flush(rest)
         end = self._add_parts(events, self._parse(rest))

@@ -12,6 +12,8 @@ from ..models.tokenizer import Tokenizer
 
 CONTEXT_TOKENS: Final = 8
 """Number of earlier tokens to decode again, for tokenizers whose tokens' text depends on earlier tokens."""
+_REPLACEMENT: Final = "\ufffd"
+"""What decoders put in the place of an unfinished character."""
 
 
 class Detokenizer(Protocol):
@@ -21,8 +23,13 @@ class Detokenizer(Protocol):
         """Add a token, and return the text that became certain."""
         ...
 
-    def flush(self) -> str:
-        """Return the remaining text at the end of a text. An unfinished character becomes U+FFFD."""
+    def flush(self, *, is_cut: bool = False) -> str:
+        """Return the remaining text at the end of a text.
+
+        Args:
+            is_cut: Whether the text ends before the model ended it. An unfinished character is left out then, and
+                becomes U+FFFD otherwise.
+        """
         ...
 
 
@@ -102,8 +109,8 @@ class _ByteDetokenizer:
         text = self._decoder.decode(self._to_bytes(token))
         return self._trim(text) if self._trims else text
 
-    def flush(self) -> str:
-        text = self._decoder.decode(b"", final=True)
+    def flush(self, *, is_cut: bool = False) -> str:
+        text = "" if is_cut else self._decoder.decode(b"", final=True)
         return self._trim(text) if self._trims else text
 
     def _trim(self, text: str) -> str:
@@ -126,12 +133,13 @@ class _WindowDetokenizer:
         self._tokens.append(token)
         text = self._decode(self._tokens)
         # An unfinished character; or a space, which some tokenizers drop before what comes next.
-        if text.endswith(("\ufffd", " ")) and len(self._tokens) < 4 * CONTEXT_TOKENS:
+        if text.endswith((_REPLACEMENT, " ")) and len(self._tokens) < 4 * CONTEXT_TOKENS:
             return ""
         return self._take(text)
 
-    def flush(self) -> str:
-        return self._take(self._decode(self._tokens))
+    def flush(self, *, is_cut: bool = False) -> str:
+        rest = self._take(self._decode(self._tokens))
+        return rest.rstrip(_REPLACEMENT) if is_cut else rest
 
     def _take(self, text: str) -> str:
         new = text[len(self._shown) :]
