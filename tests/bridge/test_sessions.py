@@ -73,7 +73,7 @@ def test_an_interactive_cancel_ends_the_running_generation_and_gets_no_reply(bri
     assert bridge.read() == {"token": "still ", "token_id": 0}
 
 
-def test_a_cancel_ends_all_that_was_read_before_it_in_order(bridge: Bridge) -> None:
+def test_a_cancel_ends_all_generations_that_were_read_before_it_in_order(bridge: Bridge) -> None:
     long = {"cmd": "generate", "prompt": "a b", "max_tokens": 100_000}
     bridge.send({"cmd": "load", "path": "mock:step_ms=1"}, long)
     assert bridge.read() == LOADED
@@ -84,8 +84,13 @@ def test_a_cancel_ends_all_that_was_read_before_it_in_order(bridge: Bridge) -> N
     assert first["done"] is True
     assert "nonsense" in nonsense["error"]
     assert second == {"done": True, "tokens_generated": 0}
-    assert "cancelled" in info["error"]
+    assert info == after
     assert after["model_type"] == "mock"
+
+
+def test_a_cancel_ends_no_load(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock:load_steps=100,step_ms=2"}, {"cmd": "cancel"}, {"cmd": "quit"})
+    assert bridge.rest() == [LOADED]
 
 
 def test_max_tokens_is_256_unless_given(bridge: Bridge) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_command
+from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
@@ -131,7 +132,8 @@ class BridgeSession:
             problem = RequestError("invalid_request", "this session's requests have no id")
             self._submit(subject, Info(), line_bytes, problem)
         elif name == "cancel":
-            self._registry.cancel_where(lambda request: True)
+            # The older bridge read it between requests, so that it never ended a load.
+            self._registry.cancel_where(lambda request: isinstance(request.command, Generation))
         elif name == "quit":
             self._registry.drain()
         else:
