@@ -92,6 +92,7 @@ type ChatParams struct {
 	ToolChoice           ToolChoice     `json:"tool_choice,omitzero"`
 	ParallelToolCalls    *bool          `json:"parallel_tool_calls,omitzero"` // False: the answer ends after the first call.
 	Reasoning            string         `json:"reasoning,omitzero"`           // "auto", "on" or "off".
+	ReasoningEffort      string         `json:"reasoning_effort,omitzero"`    // "minimal" to "max": how much it reasons.
 	ReasoningBudget      *int64         `json:"reasoning_budget,omitzero"`    // Maximum number of reasoning tokens.
 	ChatTemplate         string         `json:"chat_template,omitzero"`       // A Jinja template instead of the model's.
 	TemplateArgs         map[string]any `json:"template_args,omitzero"`
@@ -114,6 +115,7 @@ type TokenizeParams struct {
 	ContinueFinalMessage bool           `json:"continue_final_message,omitzero"`
 	Prefix               string         `json:"prefix,omitzero"`
 	Reasoning            string         `json:"reasoning,omitzero"`
+	ReasoningEffort      string         `json:"reasoning_effort,omitzero"`
 	CountOnly            bool           `json:"count_only,omitzero"`         // Return the count alone.
 	TokenIDs             []int64        `json:"token_ids,omitzero"`          // Tokens to turn into text, instead of a prompt.
 	AddSpecialTokens     *bool          `json:"add_special_tokens,omitzero"` // Add those around a text. Nil: true.

@@ -33,6 +33,7 @@ type Model struct {
 	ChatTemplateName string            `json:"chat_template_name,omitzero"` // Empty: the model's default.
 	BatchSize        int64             `json:"batch_size,omitzero"`         // Answers at once. 0: unknown.
 	SamplingDefaults *SamplingDefaults `json:"sampling_defaults,omitzero"`  // With LoadParams.GenerationConfig.
+	ReasoningEfforts []string          `json:"reasoning_efforts,omitzero"`  // Nil: the model does not reason.
 }
 
 // Quantization describes the weights of a quantised model.

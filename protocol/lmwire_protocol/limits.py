@@ -115,3 +115,6 @@ BANNER_BYTES = 64 * 1024
 
 CLIENT_LINE_BYTES = 1024 * 1024
 """A line from a worker. A longer one is a violation: the client ends the worker."""
+
+EFFORT_BUDGETS = {"minimal": 256, "low": 1024, "medium": 8192}
+"""Reasoning budgets, in tokens, of efforts that a chat template does not take. Higher efforts have none."""

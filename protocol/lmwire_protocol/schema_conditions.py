@@ -67,6 +67,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
                     "continue_final_message": {"const": False},
                     "prefix": {"maxLength": 0},
                     "reasoning": {"const": "auto"},
+                    "reasoning_effort": False,
                 }
             },
         ),

@@ -52,6 +52,7 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "ModelDone.chat_template_name",
         "ModelDone.batch_size",
         "ModelDone.sampling_defaults",
+        "ModelDone.reasoning_efforts",
         "ResultDone.finish_reason.tool_calls",
         "ResultDone.finish_reason.timeout",
         "ResultDone.finish_reason.capacity",

@@ -112,6 +112,7 @@ TEMPLATE: TemplateOptions = {
     "continue_final_message": True,
     "prefix": "Well,",
     "reasoning": "on",
+    "reasoning_effort": "low",
 }
 CHAT: ChatOptions = {
     **OPTIONS,

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import ContextFile, Generate
+from lmwire_protocol.limits import EFFORT_BUDGETS
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta
 from lmwire_worker.mock.replies import Answer, Failure, Reply
 from lmwire_worker.mock.scenario import Rule
@@ -63,11 +64,23 @@ def test_reasoning_comes_first_and_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "reasoning_part"),
-    [({}, "x y z"), ({"reasoning": "off"}, ""), ({"reasoning_budget": 2}, "x y "), ({"reasoning_budget": 0}, "")],
+    [
+        ({}, "x y z"),
+        ({"reasoning": "off"}, ""),
+        ({"reasoning_budget": 2}, "x y "),
+        ({"reasoning_budget": 0}, ""),
+        ({"reasoning_effort": "high", "reasoning_budget": 1}, "x "),
+    ],
 )
 def test_reasoning_follows_the_request(fields: Json, reasoning_part: str) -> None:
     result = answer(Reply(reasoning="x y z", text="done"), chat(**fields))
     assert (result.reasoning, result.content) == (reasoning_part, "done")
+
+
+def test_an_effort_is_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORT_BUDGETS, "minimal", 2)
+    found = answer(Reply(reasoning="x y z", text="done"), chat(reasoning_effort="minimal"))
+    assert found.reasoning == "x y "
 
 
 def test_forced_reasoning_repeats_the_prompt() -> None:

@@ -75,6 +75,28 @@ def test_reasoning_is_closed_as_the_template_closes_earlier_reasoning() -> None:
     assert opening(template + "<think>{% endif %}", "off") == "<assistant><think></think>;"
 
 
+def test_reasoning_is_closed_as_before_a_call_by_templates_that_keep_it_nowhere_else() -> None:
+    kept = "<think>{{ m.reasoning }}</think>|{{ m.tool_calls[0].function }}"
+    template = (
+        FLAG.replace("{{ m.c", "{% if m.tool_calls and m.reasoning %}" + kept + "{% endif %}{{ m.c")
+        + "<think>{% endif %}"
+    )
+    assert opening(template, "off") == "<assistant><think></think>"
+
+
+def test_reasoning_that_stays_empty_in_the_past_shows_no_markers_of_its_own() -> None:
+    template = FLAG.replace("{{ m.c", "{{ '<think></think>' if m.role == 'assistant' }}{{ m.c") + "{% endif %}"
+    assert opening(template, "on") == "<assistant><think>\n"
+    assert opening(template, "off") == "<assistant><think>\n\n</think>\n\n"
+
+
+def test_content_and_calls_after_closed_reasoning_have_different_headers() -> None:
+    template = FLAG.replace("{{ m.c", "{{ '<think>' + m.thinking + '</think><|content|>' if m.thinking }}{{ m.c")
+    template += "{{ '<think>' }}{% endif %}"
+    assert opening(template, "off") == "<assistant><think></think><|content|>"
+    assert opening(template, "off", tools=[WEATHER]) == "<assistant><think></think>"
+
+
 def test_harmony_starts_with_the_requested_channel() -> None:
     head, analysis = "<|start|>assistant", "<|channel|>analysis<|message|>"
     assert opening(GPT_OSS, "auto", HARMONY) == head
@@ -102,9 +124,11 @@ def test_reasoning_on_is_refused_for_a_model_without_reasoning(template: str, sy
     assert opening(template, "off", PLAIN) == opening(template, "off", syntax)
 
 
-def test_reasoning_and_the_templates_switch_cannot_both_be_given() -> None:
+def test_reasoning_and_the_templates_switch_must_not_contradict_each_other() -> None:
+    wanted = prompt(QWEN3, user("Hi"), reasoning="on")
+    assert prompt(QWEN3, user("Hi"), reasoning="on", template_args={"enable_thinking": True}) == wanted
     with pytest.raises(RequestError) as caught:
-        prompt(QWEN3, user("Hi"), reasoning="on", template_args={"enable_thinking": True})
+        prompt(QWEN3, user("Hi"), reasoning="on", template_args={"enable_thinking": False})
     assert (caught.value.code, caught.value.field) == ("invalid_request", "template_args.enable_thinking")
     assert "<think>" in prompt(QWEN3, user("Hi"), template_args={"enable_thinking": False}).text
 
@@ -120,8 +144,8 @@ def test_tokenize_begins_and_closes_thoughts_as_chat_does(template: str | None) 
 
 @pytest.mark.parametrize(
     ("template", "arguments", "field"),
-    [(LLAMA31, {}, "reasoning"), (QWEN3, {"enable_thinking": True}, "template_args.enable_thinking")],
-    ids=["the template has no thoughts", "its switch is given too"],
+    [(LLAMA31, {}, "reasoning"), (QWEN3, {"enable_thinking": False}, "template_args.enable_thinking")],
+    ids=["the template has no thoughts", "its switch says otherwise"],
 )
 def test_tokenize_refuses_the_reasoning_that_chat_refuses(template: str, arguments: dict[str, Any], field: str) -> None:
     with pytest.raises(RequestError) as of_chat:

@@ -67,6 +67,7 @@ TEMPLATE = {
     "continue_final_message": False,
     "prefix": "",
     "reasoning": "auto",
+    "reasoning_effort": "low",
 }
 CHAT = {
     **TEMPLATE,

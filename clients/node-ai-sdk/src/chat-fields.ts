@@ -9,9 +9,6 @@ import {
 import type { ChatFields } from "lmwire";
 import { headerWarnings, unsupported } from "./warnings.js";
 
-/** Reasoning budgets in tokens, as those of `lmwire serve`. Higher efforts have no limit. */
-const REASONING_BUDGETS: Partial<Record<string, number>> = { minimal: 256, low: 1024, medium: 8192 };
-
 /** Return the settings of a call as fields of the protocol. `providerOptions.lmwire` has further fields. */
 export function toChatFields(options: LanguageModelV4CallOptions): { fields: ChatFields; warnings: SharedV4Warning[] } {
   const { responseFormat: format, providerOptions } = options;
@@ -66,7 +63,7 @@ function* toWarnings({ prompt, responseFormat, tools = [] }: LanguageModelV4Call
 
 function toReasoning(effort: LanguageModelV4CallOptions["reasoning"] = "provider-default") {
   if (effort === "provider-default") return {};
-  return effort === "none" ? { reasoning: "off" } : { reasoning: "on", reasoning_budget: REASONING_BUDGETS[effort] };
+  return effort === "none" ? { reasoning: "off" } : { reasoning: "on", reasoning_effort: effort };
 }
 
 function toFormat(schema: unknown): ChatFields["format"] {

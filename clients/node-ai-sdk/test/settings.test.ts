@@ -54,12 +54,12 @@ test("JSON without a schema is any object", () => {
   assert.deepEqual(convert({ responseFormat: { type: "json" } }).fields, { format: { type: "json_object" } });
 });
 
-test("the effort of reasoning is a budget, and an option of the provider wins", () => {
+test("the effort of reasoning is passed on, and an option of the provider wins", () => {
   assert.deepEqual(convert({ reasoning: "none" }).fields, { reasoning: "off" });
-  assert.deepEqual(convert({ reasoning: "low" }).fields, { reasoning: "on", reasoning_budget: 1024 });
-  assert.deepEqual(convert({ reasoning: "max" }).fields, { reasoning: "on" });
-  const providerOptions = { lmwire: { reasoning_budget: 10 } };
-  assert.deepEqual(convert({ reasoning: "low", providerOptions }).fields, { reasoning: "on", reasoning_budget: 10 });
+  assert.deepEqual(convert({ reasoning: "low" }).fields, { reasoning: "on", reasoning_effort: "low" });
+  assert.deepEqual(convert({ reasoning: "max" }).fields, { reasoning: "on", reasoning_effort: "max" });
+  const providerOptions = { lmwire: { reasoning_effort: "high" } };
+  assert.deepEqual(convert({ reasoning: "low", providerOptions }).fields, { reasoning: "on", reasoning_effort: "high" });
 });
 
 test("what has no effect is warned of", () => {

@@ -17,6 +17,7 @@ from lmwire_protocol import (
     TextPart,
     Tool,
 )
+from lmwire_protocol.commands import ReasoningEffort
 
 
 class MediaDict(TypedDict, total=False):
@@ -199,6 +200,7 @@ class TemplateOptions(TypedDict, total=False):
     continue_final_message: bool
     prefix: str
     reasoning: Literal["auto", "on", "off"]
+    reasoning_effort: ReasoningEffort
 
 
 class UnformattedChatOptions(UnformattedOptions, TemplateOptions, total=False):

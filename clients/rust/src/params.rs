@@ -233,6 +233,8 @@ params_of_an_answer! {
         parallel_tool_calls: bool,
         /// "auto", "on" or "off".
         reasoning: String,
+        /// How much the model reasons, if it does: "minimal" to "max".
+        reasoning_effort: String,
         /// Maximum number of reasoning tokens.
         reasoning_budget: u64,
         /// A Jinja template instead of the model's.
@@ -287,6 +289,8 @@ params! {
         prefix: String,
         /// "auto", "on" or "off".
         reasoning: String,
+        /// How much the model would reason.
+        reasoning_effort: String,
         /// Whether to return the count alone.
         count_only: bool,
         /// Whether to add the special tokens around a text. None: true.

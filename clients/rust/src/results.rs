@@ -62,6 +62,8 @@ pub struct Model {
     pub batch_size: Option<u64>,
     /// The model's own defaults, with `generation_config` of [`Load`](crate::Load).
     pub sampling_defaults: Option<SamplingDefaults>,
+    /// Values of `reasoning_effort` that the chat template takes. None: the model does not reason.
+    pub reasoning_efforts: Option<Vec<String>>,
 }
 
 /// The quantization of a model's weights.

@@ -8,7 +8,7 @@ from typing import Final
 
 from .base import Command, NonNegative, Positive
 from .embeddings import Embed
-from .generation import Chat, Generate, Generation, Messages, Tokenize, Tools
+from .generation import Chat, Generate, Generation, Messages, ReasoningEffort, Tokenize, Tools
 from .model import Cache, Info, Load, Unload
 from .session import Cancel, Hello, Ping, Quit, Stats
 from .speech import Speak
@@ -31,6 +31,7 @@ __all__ = [
     "Ping",
     "Positive",
     "Quit",
+    "ReasoningEffort",
     "Speak",
     "Stats",
     "Tokenize",

@@ -30,10 +30,12 @@ _TEMPLATE_FIELDS: Final = (
     "continue_final_message",
     "prefix",
     "reasoning",
+    "reasoning_effort",
 )
 """Fields of `tokenize` that apply to messages only."""
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MESSAGES)]
 Tools = Annotated[list[Tool], Meta(max_length=TOOLS)]
+ReasoningEffort: TypeAlias = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
 if TYPE_CHECKING:
     StopStrings: TypeAlias = list[str]
 else:  # one string is accepted, and replaced by a list
@@ -175,6 +177,8 @@ class Chat(Generation, frozen=True):
     """If false, the answer ends after the first call."""
     reasoning: Literal["auto", "on", "off"] = "auto"
     """Turns the model's reasoning on or off; `auto` is the default of its chat template."""
+    reasoning_effort: ReasoningEffort | None = None
+    """How much the model reasons, if it does: a word for its chat template, or a budget if that takes none."""
     reasoning_budget: NonNegative | None = None
     """Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts."""
     strict_media: bool = False
@@ -214,6 +218,8 @@ class Tokenize(Command, frozen=True):
     prefix: str = ""
     """The same as in `chat`."""
     reasoning: Literal["auto", "on", "off"] = "auto"
+    """The same as in `chat`."""
+    reasoning_effort: ReasoningEffort | None = None
     """The same as in `chat`."""
     count_only: bool = False
     """Send no token events."""

@@ -64,6 +64,9 @@ class ModelDone(Done, tag="done"):
     """Maximum number of answers that are computed together. Absent if the worker does not report it."""
     sampling_defaults: SamplingDefaults | None = None
     """The model's own defaults, with `generation_config` of `load`. Absent if the model has none."""
+    reasoning_efforts: list[str] | None = None
+    """The values of `reasoning_effort` that the chat template takes, from the lowest. Others stand for a close one or
+    for a budget. Absent if the model does not reason."""
 
 
 class UnloadDone(Done, tag="done"):

@@ -53,6 +53,7 @@ def test_every_option_of_an_answer_reaches_the_request(tmp_path: Path) -> None:
         "seed": 7,
         "truncate": "middle",
         "reasoning": "on",
+        "reasoning_effort": "low",
         "reasoning_budget": 100,
     }
     options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]

@@ -114,6 +114,7 @@ def test_the_last_answer_is_how_the_next_one_begins() -> None:
         ("tool_choice.name", "tool_choice.name"),
         ("parallel_tool_calls", "tool_choice.disable_parallel_tool_use"),
         ("reasoning", "thinking"),
+        ("reasoning_effort", "output_config.effort"),
         ("reasoning_budget", "thinking.budget_tokens"),
         ("temperature", "temperature"),
     ],

@@ -111,6 +111,9 @@ def test_no_tokens_only_read_the_prompt(scripted: anthropic.Anthropic) -> None:
         ({"thinking": {"type": "adaptive"}}, "defaults"),
         ({"thinking": {"type": "disabled"}}, "off"),
         ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, "on, 2000"),
+        ({"output_config": {"effort": "low"}}, "low if it reasons"),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}, "low if it reasons"),
+        ({"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}}, "off"),
         ({"extra_body": {"temperature": 0.5, "top_p": 0.9, "top_k": 20, "seed": 7, "min_p": 0.1}}, "sampled"),
     ],
 )
@@ -124,7 +127,6 @@ def test_fields_that_change_no_answer_are_taken(scripted: anthropic.Anthropic) -
         [{"type": "text", "text": "options", "cache_control": {"type": "ephemeral"}}],
         metadata={"user_id": "ada"},
         service_tier="auto",
-        output_config={"effort": "low"},
         extra_headers={"anthropic-version": "2023-06-01", "anthropic-beta": "any-2026-01-01"},
         extra_body={"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}},
     )

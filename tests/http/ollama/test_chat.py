@@ -84,9 +84,9 @@ def test_reasoning_is_apart_from_the_content(tiny: ollama.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("think", "expected"), [(None, "defaults"), (False, "off"), ("low", "on, 1024"), ("high", "on, no budget")]
+    ("think", "expected"), [(None, "defaults"), (False, "off"), ("low", "on, low"), ("high", "on, high")]
 )
-def test_think_turns_reasoning_on_or_off_or_limits_it(scripted: ollama.Client, think: Any, expected: str) -> None:
+def test_think_turns_reasoning_on_or_off_or_is_its_effort(scripted: ollama.Client, think: Any, expected: str) -> None:
     assert scripted.chat(MODEL, [user("options")], think=think).message.content == expected
 
 

@@ -185,6 +185,8 @@ def test_what_is_said_of_tools_reaches_the_worker(scripted: OpenAI, options: Any
     [
         ({}, "defaults"),
         ({"reasoning": {"effort": "none"}}, "off"),
+        ({"reasoning": {"effort": "low"}}, "on, low"),
+        ({"reasoning": {"effort": "default"}}, "on, no effort"),
         ({"reasoning": {"effort": "high"}, "extra_body": {"reasoning_budget": 2000}}, "on, 2000"),
         ({"temperature": 0.5, "top_p": 0.9, "extra_body": {"top_k": 20, "seed": 7, "min_p": 0.1}}, "sampled"),
         ({"truncation": "auto"}, "cut on the left"),

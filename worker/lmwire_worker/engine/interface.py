@@ -60,6 +60,7 @@ class ModelInfo:
     adapter_path: str | None = None
     chat_template_name: str | None = None
     sampling_defaults: SamplingDefaults | None = None
+    reasoning_efforts: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

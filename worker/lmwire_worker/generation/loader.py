@@ -25,6 +25,7 @@ from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
 from ..prompts.model_syntax import find_syntax
 from ..prompts.model_templates import choose_template
+from ..prompts.reasoning import find_efforts
 from .admission import MemoryBudget, RowCost, short_answer_bytes
 from .disk_cache_options import DiskCacheOptions
 from .draft_model import DraftModel, open_draft_model
@@ -78,7 +79,7 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        model = replace(model, chat_template_name=template_name)
+        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:

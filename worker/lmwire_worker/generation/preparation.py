@@ -151,7 +151,7 @@ class RequestPreparer:
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         _check_prompt_logprobs(request, len(tokens))
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
-        constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning)
+        constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning, prompt.effort_budget)
         return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
 
     def build_sequences(

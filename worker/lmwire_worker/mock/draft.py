@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.events import Channel
+from lmwire_protocol.limits import EFFORT_BUDGETS
 
 from .prompts import words
 from .replies import Answer, Call, Reply
@@ -97,7 +98,10 @@ def _thought(request: Generate | Chat, answer: Answer, prompt: Sequence[str]) ->
         return reasoning
     if request.reasoning == "on":
         reasoning = reasoning or prompt
-    return [] if request.reasoning == "off" else reasoning[: request.reasoning_budget]
+    budget = request.reasoning_budget
+    if budget is None and request.reasoning_effort is not None:
+        budget = EFFORT_BUDGETS.get(request.reasoning_effort)
+    return [] if request.reasoning == "off" else reasoning[:budget]
 
 
 def _called(request: Generate | Chat, calls: Sequence[Call]) -> Iterator[tuple[str, CallToken | None]]:

@@ -26,6 +26,8 @@ class Prompt:
     """The end of the text that belongs to the assistant's turn; empty for `generate`."""
     media_layout: Any = None
     """The places of media among the tokens, from `MediaExpander.find_layout`; None without media."""
+    effort_budget: int | None = None
+    """The reasoning budget that stands for an effort which the template does not take, in tokens; None without."""
 
 
 def build_prompt(
@@ -61,7 +63,7 @@ def build_prompt(
     if isinstance(request, Tokenize) and request.token_ids is not None:
         tokens = _check_token_ids(request.token_ids, vocab_size, "token_ids")
         return Prompt(tokens, encoder.decode(tokens, "token_ids"))
-    field, opening = "messages", ""
+    field, opening, effort_budget = "messages", "", None
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
         field, text = "prompt", request.prompt
         wants_special_tokens = isinstance(request, Generate) or request.add_special_tokens
@@ -70,12 +72,14 @@ def build_prompt(
         assert isinstance(request, Chat | Tokenize)
         renderer = ConversationRenderer(request, encoder.tokenizer, syntax, media)
         text, opening = renderer.render()
+        effort_budget = renderer.effort_budget
         adds_special_tokens = renderer.adds_special_tokens
         if media and media_inputs:
             text = media.expand_placeholders(text, media_inputs)
     tokens = _tokenize(request, text, field, encoder, adds_special_tokens=adds_special_tokens, cuts=not media_inputs)
     _check_tokens(tokens, vocab_size, field)
-    return Prompt(tokens, text, opening, media.find_layout(tokens, media_inputs) if media else None)
+    layout = media.find_layout(tokens, media_inputs) if media else None
+    return Prompt(tokens, text, opening, layout, effort_budget)
 
 
 def _has_bos_token(text: str, tokenizer: Tokenizer) -> bool:

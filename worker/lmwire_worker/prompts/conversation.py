@@ -47,7 +47,12 @@ class ConversationRenderer:
         self._template = select_template(tokenizer, request.chat_template, tools=bool(self._tools))
         self._traits = probe_template(self._template)
         self._template = self._traits.template
-        self._reasoning = ReasoningSwitch(request.reasoning, self._template, self._traits.message_format, syntax)
+        self._reasoning = ReasoningSwitch(request.reasoning, request.reasoning_effort, self._traits, syntax)
+
+    @property
+    def effort_budget(self) -> int | None:
+        """Return the reasoning budget that stands for an effort which the template does not take; None without."""
+        return self._reasoning.effort_budget
 
     @property
     def adds_special_tokens(self) -> bool:
@@ -79,8 +84,8 @@ class ConversationRenderer:
         given = self._request.template_args
         self._template.check_variables(given)
         switch = self._reasoning.variables()
-        for name in switch.keys() & given.keys():
-            problem = f"template_args.{name}: says what `reasoning` says too; give one of them"
+        for name in sorted(name for name in switch.keys() & given.keys() if switch[name] != given[name]):
+            problem = f"template_args.{name}: contradicts `reasoning` or `reasoning_effort`; leave out one of them"
             raise RequestError("invalid_request", problem, field=f"template_args.{name}")
         return switch | given
 

@@ -1,53 +1,75 @@
-"""The reasoning switch: a variable of the chat template, or text that opens or closes the reasoning."""
+"""The reasoning switch: variables of the chat template, or text that opens or closes the reasoning."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, Literal
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.commands import ReasoningEffort
+from lmwire_protocol.limits import EFFORT_BUDGETS
 
+from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
-from .chat_template import ChatTemplate
-from .template_probe import ANSWER, REASONING, USER, MessageFormat
-from .turns import Turn
+from .chat_template import select_template
+from .reasoning_variables import ReasoningVariables, find_reasoning_variables
+from .template_probe import ANSWER, FUNCTION, REASONING, TemplateTraits, probe_template, render_reasoning
 
-_FLAGS: Final = ("enable_thinking", "thinking")
-_EFFORT: Final = "reasoning_effort"
-_BUDGET: Final = "thinking_budget"
-_HARMONY_ANSWER: Final = "<|channel|>final<|message|>"
+_ANSWER_HEADERS: Final = (
+    "<|channel|>final<|message|>",
+    " to=user<|message|>",
+    "<|content|>",
+    "<|START_RESPONSE|>",
+    "<|START_TEXT|>",
+)
+"""Headers of content after reasoning. Calls have others, so that the model must choose if it may call."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReasoningSwitch:
     """Turns a model's reasoning on or off for one request.
 
     Args:
         mode: The request's `reasoning`.
-        template: The chat template.
-        message_format: The form in which the template takes messages.
+        effort: The request's `reasoning_effort`.
+        traits: The features of the chat template.
         syntax: The model's output syntax.
     """
 
     mode: Literal["auto", "on", "off"]
-    template: ChatTemplate
-    message_format: MessageFormat
+    effort: ReasoningEffort | None
+    traits: TemplateTraits
     syntax: Syntax
 
     def variables(self) -> dict[str, Any]:
-        """Return the template variables that set the mode; empty if the template has none.
+        """Return the template variables that set the mode and the effort; empty if the template has none.
 
         Raises:
             RequestError: unsupported: the mode is `on`, and the model has no reasoning to turn on.
         """
-        if self.mode == "auto":
-            return {}
-        if self.mode == "on" and not (self.syntax.has_reasoning and (self._switch or self._template_has_markers())):
+        if self.mode == "off":
+            return {**self.found.off}
+        if self.mode == "on" and not self.can_reason:
             problem = "reasoning: this model has no reasoning to turn on; leave it at `auto`"
             raise RequestError("unsupported", problem, field="reasoning")
-        return self._switch
+        return {**(self.found.on if self.mode == "on" else {}), **(self._effort_variables or {})}
+
+    @property
+    def can_reason(self) -> bool:
+        """Return whether the model has reasoning that can be turned on."""
+        is_known = bool(self.found.on or self.found.efforts) or self._template_has_markers()
+        return self.syntax.has_reasoning and is_known
+
+    @property
+    def effort_budget(self) -> int | None:
+        """The reasoning budget that stands for an effort which the template does not take, in tokens; None without."""
+        if self.effort is None or self._effort_variables is not None:
+            return None
+        return EFFORT_BUDGETS.get(self.effort)
 
     def opening_text(self, opening: str, *, prefix: str, may_call: bool) -> str:
         """Return the text to add after the opening of the assistant's turn, so that the answer follows the mode.
+
+        A template that takes the effort decides itself how the turn opens.
 
         Args:
             opening: The opening that the template wrote.
@@ -56,13 +78,15 @@ class ReasoningSwitch:
         """
         if self.mode == "auto" or not self.syntax.has_reasoning:
             return ""
+        if self.mode == "on" and self._effort_variables is not None:
+            return ""
         begins, ends = self._delimiters(opening, may_call=may_call)
         thinking = self._is_open(opening)
         if self.mode == "on":
             return "" if thinking or prefix else begins
         if thinking:
             return ends
-        return begins + ends if self._template_has_markers() and not self._switch else ""
+        return begins + ends if self._template_has_markers() and not self.found.off else ""
 
     def open_reasoning(self, opening: str) -> str:
         """Return the opening of the assistant's turn with open reasoning.
@@ -86,31 +110,20 @@ class ReasoningSwitch:
         """
         return self._delimiters(opening, may_call=False)[1]
 
-    @cached_property
-    def _switch(self) -> dict[str, Any]:
-        """Template variables that turn reasoning on or off; empty if the template has no switch."""
-        on = self.mode == "on"
-        found: dict[str, Any] = {name: on for name in _FLAGS if self._differs(name, True, False)}
-        if not on and self._differs(_BUDGET, 0, 1):
-            found[_BUDGET] = 0
-        if self._reads(_EFFORT) and self._try_render({_EFFORT: "none"}) and not self._try_render({_EFFORT: "qv"}):
-            # The template validates the effort and accepts `none`. One that accepts anything has no meaning for `none`.
-            found[_EFFORT] = "high" if on else "none"
-        return found
+    @property
+    def found(self) -> ReasoningVariables:
+        """Return what the template takes about reasoning."""
+        return find_reasoning_variables(self.traits.template, self.traits.message_format)
 
-    def _differs(self, name: str, one: object, other: object) -> bool:
-        return self._reads(name) and self._try_render({name: one}) != self._try_render({name: other})
-
-    def _reads(self, name: str) -> bool:
-        return self.template.variables is None or name in self.template.variables
-
-    def _try_render(self, variables: dict[str, Any]) -> str:
-        return self.template.try_render(self.message_format.messages([Turn("user", USER)]), **variables)
+    @property
+    def _effort_variables(self) -> Mapping[str, Any] | None:
+        """Template variables for the effort; None without an effort, or if the template does not take it."""
+        return None if self.effort is None else self.found.for_effort(self.effort)
 
     def _template_has_markers(self) -> bool:
         """Return whether the template mentions the reasoning markers: many vocabularies have unused ones."""
         marks = (self.syntax.think_start, self.syntax.think_end)
-        return any(mark is not None and mark in self.template.source for mark in marks)
+        return any(mark is not None and mark in self.traits.template.source for mark in marks)
 
     def _is_open(self, opening: str) -> bool:
         start, end = self.syntax.think_start, self.syntax.think_end
@@ -122,12 +135,28 @@ class ReasoningSwitch:
         If the template drops past reasoning, they are the markers with line breaks.
         """
         start, end = self.syntax.think_start or "", self.syntax.think_end or ""
-        turns = [Turn("user", USER), Turn("assistant", ANSWER, reasoning=REASONING)]
-        text = self.template.try_render(self.message_format.messages(turns), add_generation_prompt=False)
-        before, _, after = text.partition(REASONING)
-        begins = before.rpartition(USER)[2]
-        begins = begins.rpartition(opening)[2] if opening in begins else begins[begins.find(start) :]
+        before, found, after = render_reasoning(self.traits.template, **self.found.on).partition(REASONING)
+        if not found:
+            before = after = ""
+        begins = before.rpartition(opening)[2] if opening in before else before[before.find(start) :]
         ends = after.partition(ANSWER)[0]
-        if may_call:  # in harmony, content and calls have different headers: the model must choose
-            ends = ends.removesuffix(_HARMONY_ANSWER)
+        if FUNCTION in ends:  # a call stands between reasoning and content
+            ends = ends.partition(end)[0] + end
+        for header in _ANSWER_HEADERS if may_call else ():
+            ends = ends.removesuffix(header)
         return begins if start in begins else f"{start}\n", ends if end in ends else f"\n{end}\n\n"
+
+
+def find_efforts(tokenizer: Tokenizer, syntax: Syntax) -> list[str] | None:
+    """Return the reasoning efforts that a model's chat template takes; None for a model that does not reason.
+
+    Args:
+        tokenizer: The model's tokenizer, which has the template.
+        syntax: The model's output syntax.
+    """
+    try:
+        traits = probe_template(select_template(tokenizer, None, tools=False))
+        switch = ReasoningSwitch("auto", None, traits, syntax)
+        return list(switch.found.efforts) if switch.can_reason else None
+    except RequestError:  # the template cannot be used: its requests report it
+        return None

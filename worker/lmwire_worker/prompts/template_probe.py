@@ -71,7 +71,7 @@ class MessageFormat:
         content = _content_parts(turn.text) if self.content_parts or _MEDIA_MARKER.search(turn.text) else turn.text
         message: dict[str, Any] = {"role": turn.role, "content": content}
         if turn.reasoning:  # under the names that templates know
-            message |= {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
+            message |= dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thought"), turn.reasoning)
         if turn.calls:
             message["tool_calls"] = [self._called(call, ids) for call in turn.calls]
             if self.null_content and not turn.text:
@@ -181,19 +181,26 @@ def render_call(template: ChatTemplate) -> str:
     return text.rpartition(USER)[2] if traits.calls else ""
 
 
-def render_reasoning(template: ChatTemplate) -> str:
+def render_reasoning(template: ChatTemplate, **variables: Any) -> str:
     """Return a turn with reasoning as a template writes it after a user's message; empty if it writes none.
+
+    The turn has ANSWER too. Some templates write reasoning only before a call, so the turn has one if needed.
 
     Args:
         template: The template.
+        **variables: Template variables, such as those that turn reasoning on.
 
     Raises:
         RequestError: invalid_request: the template exceeds a limit.
     """
     traits = probe_template(template)
-    turns = [_ASKED, Turn("assistant", ANSWER, reasoning=REASONING)]
-    text = traits.template.try_render(traits.message_format.messages(turns), add_generation_prompt=False)
-    return text.rpartition(USER)[2] if REASONING in text else ""
+    for calls in ((), (_FIRST_CALL,)):
+        turns = [_ASKED, Turn("assistant", ANSWER, reasoning=REASONING, calls=calls)]
+        messages, tools = traits.message_format.messages(turns), [_TOOL] if calls else None
+        text = traits.template.try_render(messages, tools, add_generation_prompt=False, **variables)
+        if REASONING in text:
+            return text.rpartition(USER)[2]
+    return ""
 
 
 def _find_calls(template: ChatTemplate, form: MessageFormat) -> MessageFormat | None:

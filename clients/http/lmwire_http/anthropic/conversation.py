@@ -48,6 +48,7 @@ _RENAMED_FIELDS: Final = (
     (re.compile(r"^stop\b"), "stop_sequences"),
     (re.compile(r"^format\b"), "output_config.format"),
     (re.compile(r"^reasoning_budget$"), "thinking.budget_tokens"),
+    (re.compile(r"^reasoning_effort$"), "output_config.effort"),
     (re.compile(r"^reasoning$"), "thinking"),
     (re.compile(r"^parallel_tool_calls$"), "tool_choice.disable_parallel_tool_use"),
 )

@@ -95,9 +95,11 @@ def _tool_choice_options(body: MessagesRequest) -> dict[str, Any]:
 
 
 def _reasoning_options(body: CountTokensRequest) -> dict[str, Any]:
-    """Return the option `reasoning`. Anthropic's models do not reason before a call that the request demands."""
+    """Return the options of reasoning. Anthropic's models do not reason before a call that the request demands."""
+    effort = body.output_config.effort if body.output_config else None
+    options = {} if effort is None else {"reasoning_effort": effort}
     if body.thinking is None and isinstance(body.tool_choice, ChooseAny | ChooseTool):
         return {"reasoning": "off"}
     if body.thinking is None or isinstance(body.thinking, ThinkingAdaptive):
-        return {}
-    return {"reasoning": "on" if isinstance(body.thinking, ThinkingEnabled) else "off"}
+        return options
+    return options | {"reasoning": "on" if isinstance(body.thinking, ThinkingEnabled) else "off"}

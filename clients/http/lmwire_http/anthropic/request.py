@@ -340,7 +340,7 @@ class JsonFormat(StrictStruct):
 
 
 class OutputConfig(StrictStruct):
-    """The format of the answer. `effort` is ignored: models have no such switch."""
+    """The format of the answer, and how much the model reasons if it does."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: JsonFormat | None = None

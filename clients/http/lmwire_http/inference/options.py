@@ -16,15 +16,17 @@ from ..settings import Settings
 
 _TEMPERATURE: Final = 1.0
 """Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
-_REASONING_VARIABLES: Final = ("enable_thinking", "thinking", "reasoning_effort", "thinking_budget")
-"""Variables of chat templates with which requests can turn reasoning on or off."""
-ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_REASONING_VARIABLES: Final = (
+    *("enable_thinking", "thinking", "thinking_mode", "thinking_option", "skip_thinking", "reasoning"),
+    *("reasoning_effort", "thinking_effort", "reasoning_strength", "thinking_budget"),
+)
+"""Variables of chat templates with which requests can turn reasoning on or off, or say how much there is."""
+ReasoningEffort: TypeAlias = Literal["none", "default", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""OpenAI's efforts, and `default` for reasoning as much as the model does by itself."""
 
-_REASONING_BUDGETS: Final = {"minimal": 256, "low": 1024, "medium": 8192}
-"""Reasoning budgets in tokens. Higher efforts have no limit."""
 LogitBias: TypeAlias = Biases[Annotated[Any, Meta(extra_json_schema={"type": "number"})]]
 _TOKEN_ID: Final = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
-_FULL_EFFORT: Final = "high"
+_USUAL_EFFORT: Final = "default"
 _NO_EFFORT: Final = "none"
 
 
@@ -87,7 +89,7 @@ def with_chat_defaults(options: dict[str, Any], settings: Settings) -> dict[str,
 
 
 def _without_reasoning(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options without what they say about reasoning, except its budget."""
+    """Return the options without what they say about whether to reason."""
     remaining = {name: value for name, value in options.items() if name != "reasoning"}
     if "template_args" in remaining:
         given = remaining["template_args"].items()
@@ -99,8 +101,7 @@ def effort_options(effort: ReasoningEffort) -> dict[str, Any]:
     """Return the effort as `lmwire.ChatOptions`."""
     if effort == "none":
         return {"reasoning": "off"}
-    budget = _REASONING_BUDGETS.get(effort)
-    return {"reasoning": "on"} if budget is None else {"reasoning": "on", "reasoning_budget": budget}
+    return {"reasoning": "on"} if effort == "default" else {"reasoning": "on", "reasoning_effort": effort}
 
 
 def token_biases(given: LogitBias | None) -> Mapping[str, dict[int, float]]:
@@ -159,7 +160,7 @@ def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str
         """Turn reasoning on for true, off for false."""
         if not isinstance(value, bool):
             raise ValueError("must be true or false")
-        return effort(_FULL_EFFORT if value else _NO_EFFORT)
+        return effort(_USUAL_EFFORT if value else _NO_EFFORT)
 
     def thinking(value: Any) -> Mapping[str, Any]:
         """Turn reasoning on or off: a boolean, or an object with `type` and `budget_tokens`."""
@@ -167,9 +168,9 @@ def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str
             return enable_thinking(value)
         match value:
             case {"type": "enabled", "budget_tokens": budget}:
-                return {**effort(_FULL_EFFORT), "reasoning_budget": budget}
+                return {**effort(_USUAL_EFFORT), "reasoning_budget": budget}
             case {"type": "enabled"}:
-                return effort(_FULL_EFFORT)
+                return effort(_USUAL_EFFORT)
             case {"type": "disabled"}:
                 return effort(_NO_EFFORT)
             case {"type": "adaptive" | "auto"}:

@@ -97,6 +97,7 @@ async def drop_unsupported_reasoning(
         can_reason = _can_reason[worker] = await _takes_reasoning(worker)
     if not can_reason:
         del options[_REASONING]
+        options.pop("reasoning_effort", None)
         options.pop("reasoning_budget", None)
         parent, _, name = (rename(_REASONING) or _REASONING).rpartition(".")
         context.unknown_fields.ignore(parent, name)

@@ -28,7 +28,7 @@ _RENAMED: Final = {
     "repetition_penalty": "options.repeat_penalty",
     "penalty_window": "options.repeat_last_n",
     "reasoning": "think",
-    "reasoning_budget": "think",
+    "reasoning_effort": "think",
     **{name: f"options.{name}" for name in (*_SAME_NAME, "top_k", "seed", "stop")},
 }
 _PART: Final = re.compile(r"(messages\[(\d+)\])\.content\[(\d+)\].*")

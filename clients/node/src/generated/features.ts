@@ -504,6 +504,31 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         ]
       }
     },
+    "reasoning_effort": {
+      "features": [
+        "chat.reasoning_effort"
+      ],
+      "values": {
+        "high": [
+          "chat.reasoning_effort"
+        ],
+        "low": [
+          "chat.reasoning_effort"
+        ],
+        "max": [
+          "chat.reasoning_effort"
+        ],
+        "medium": [
+          "chat.reasoning_effort"
+        ],
+        "minimal": [
+          "chat.reasoning_effort"
+        ],
+        "xhigh": [
+          "chat.reasoning_effort"
+        ]
+      }
+    },
     "reasoning_budget": {
       "features": [
         "chat.reasoning_budget"
@@ -916,6 +941,31 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         ],
         "on": [
           "tokenize.reasoning"
+        ]
+      }
+    },
+    "reasoning_effort": {
+      "features": [
+        "tokenize.reasoning_effort"
+      ],
+      "values": {
+        "high": [
+          "tokenize.reasoning_effort"
+        ],
+        "low": [
+          "tokenize.reasoning_effort"
+        ],
+        "max": [
+          "tokenize.reasoning_effort"
+        ],
+        "medium": [
+          "tokenize.reasoning_effort"
+        ],
+        "minimal": [
+          "tokenize.reasoning_effort"
+        ],
+        "xhigh": [
+          "tokenize.reasoning_effort"
         ]
       }
     },

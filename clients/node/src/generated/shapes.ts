@@ -324,6 +324,9 @@ export const SHAPES: Record<string, Shape> = {
           "min_p": "number",
           "repetition_penalty": "number"
         }
+      },
+      "reasoning_efforts": {
+        "items": "string"
       }
     }
   },

@@ -225,6 +225,8 @@ export interface ChatCommand {
   parallel_tool_calls?: boolean;
   /** Turns the model's reasoning on or off; `auto` is the default of its chat template. */
   reasoning?: "auto" | "off" | "on";
+  /** How much the model reasons, if it does: a word for its chat template, or a budget if that takes none. */
+  reasoning_effort?: "high" | "low" | "max" | "medium" | "minimal" | "xhigh";
   /** Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts. */
   reasoning_budget?: number;
   /** Refuse images and sounds that the model cannot take. If false, a note in the prompt replaces them. */
@@ -301,6 +303,8 @@ export interface TokenizeCommand {
   prefix?: string;
   /** The same as in `chat`. */
   reasoning?: "auto" | "off" | "on";
+  /** The same as in `chat`. */
+  reasoning_effort?: "high" | "low" | "max" | "medium" | "minimal" | "xhigh";
   /** Send no token events. */
   count_only?: boolean;
   /** Add the tokens that the tokenizer puts around a text, such as the beginning-of-text token. False only with `prompt`. */
@@ -757,6 +761,8 @@ export interface ModelDone {
   batch_size?: number;
   /** The model's own defaults, with `generation_config` of `load`. Absent if the model has none. */
   sampling_defaults?: SamplingDefaults;
+  /** The values of `reasoning_effort` that the chat template takes, from the lowest. Others stand for a close one or for a budget. Absent if the model does not reason. */
+  reasoning_efforts?: Array<string>;
 }
 
 /** The reply to `unload`. */

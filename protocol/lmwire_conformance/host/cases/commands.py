@@ -100,6 +100,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "tool_choice": {"name": "weather"},
         "parallel_tool_calls": False,
         "reasoning": "on",
+        "reasoning_effort": "low",
         "reasoning_budget": 0,
     },
     "template": {

@@ -32,13 +32,16 @@ class ConstraintFactory:
         self._tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
 
-    def make_constraint(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Constraint | None:
+    def make_constraint(
+        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, effort_budget: int | None = None
+    ) -> Constraint | None:
         """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.
 
         Args:
             request: The request: `format`, `prefix`, `tool_choice`, strict `tools` and `reasoning_budget` count.
             syntax: The model's output syntax.
             starts_in_reasoning: The answer starts inside reasoning.
+            effort_budget: The budget of reasoning tokens for a request without its own; None without a limit.
 
         Raises:
             RequestError: invalid_request, with the path of the part that is invalid or cannot be enforced; unsupported:
@@ -49,7 +52,7 @@ class ConstraintFactory:
         except RecursionError:
             problem = "a schema is nested too deep; 100 levels always work"
             raise RequestError("invalid_request", problem) from None
-        reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning)
+        reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning, effort_budget)
         if matcher is None and reasoning_budget is None:
             return None
         start = self._unasked_start(request, syntax, starts_in_reasoning) if matcher is not None else None
@@ -85,9 +88,10 @@ class ConstraintFactory:
         return tokens[0] if len(tokens) == 1 else None
 
     def _reasoning_budget(
-        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool
+        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, budget: int | None
     ) -> ReasoningBudget | None:
-        budget = request.reasoning_budget if isinstance(request, Chat) else None
+        if isinstance(request, Chat) and request.reasoning_budget is not None:
+            budget = request.reasoning_budget
         if is_forced(request) and request.max_tokens is not None:
             room = min(request.max_tokens // 2, MAX_ANSWER_ROOM)
             budget = min(request.max_tokens - room, budget if budget is not None else request.max_tokens)

@@ -91,7 +91,17 @@ _UNSUPPORTED: Final = {
     "web_search_options": "web search is not supported; give the model a tool that searches",
     "moderation": "moderation is not supported; leave it out",
 }
-_CONVERTED: Final = ("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media")
+_CONVERTED: Final = (
+    "temperature",
+    "seed",
+    "stop",
+    "logit_bias",
+    "format",
+    "tools",
+    "tool_choice",
+    "strict_media",
+    "reasoning_effort",
+)
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _TOOL_FIELD: Final = re.compile(r"^tools\[(\d+)\]\.function\b")
 _FORMAT_FIELD: Final = re.compile(r"^format(\.schema)?\b")
@@ -121,7 +131,7 @@ def chat_options(body: ChatRequest) -> ChatOptions:
     if body.response_format is not None and (wanted := wire_format(body.response_format)):
         options["format"] = wanted
     if body.reasoning_effort is not None:
-        options.update(effort_options(body.reasoning_effort), **given_fields(body, "reasoning_budget"))
+        options.update(effort_options(body.reasoning_effort))
     return options
 
 
@@ -165,8 +175,6 @@ def client_field(body: ChatRequest, field: str) -> str:
         case "max_tokens" if body.max_completion_tokens is not None:
             return "max_completion_tokens"
         case "reasoning":
-            return "reasoning_effort"
-        case "reasoning_budget" if body.reasoning_budget is None:
             return "reasoning_effort"
         case "tool_choice.name" if body.function_call is not None:
             return "function_call.name"

@@ -174,7 +174,7 @@ def client_field(body: ResponseRequest, field: str) -> str:
             return "max_output_tokens"
         case "truncate" if body.truncation:
             return "truncation"
-        case "reasoning" | "reasoning_budget" if body.reasoning_budget is None:
+        case "reasoning" | "reasoning_effort":
             return "reasoning.effort"
         case _:
             return renamed_option(body, field)

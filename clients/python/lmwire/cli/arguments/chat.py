@@ -115,6 +115,7 @@ def _add_generation_options(group: ArgumentGroup) -> None:
     group.add_argument(
         "--reasoning", choices=("auto", "on", "off"), help="reason before answering (default: auto, as the model does)"
     )
+    group.add_argument("--reasoning-effort", metavar="EFFORT", help="how much to reason: minimal to max")
     group.add_argument("--reasoning-budget", type=int, metavar="N", help="longest reasoning, in tokens")
 
 

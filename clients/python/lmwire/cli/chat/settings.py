@@ -13,6 +13,7 @@ SETTINGS: Final[dict[str, type[int] | type[float] | type[str]]] = {
     "frequency_penalty": float,
     "seed": int,
     "reasoning": str,
+    "reasoning_effort": str,
     "reasoning_budget": int,
 }
 _RESETS: Final = ("default", "none")
