@@ -82,6 +82,17 @@ def test_the_channel_changes_with_the_marker() -> None:
     assert channels == ["content", "content", "reasoning", "reasoning", "content", "content"]
 
 
+@given(st.lists(st.integers(0, 40)))
+def test_white_space_before_content_with_a_format_is_dropped(places: list[int]) -> None:
+    answer = OutputParser(SYNTAX, REASONING, (), parses_calls=False, drops_space=True)
+    parts = [
+        part for piece in cut("\na \n</think>\n \n{ 1 }\n<think> b</think> c", places) for part in answer.push(piece)
+    ]
+    texts = [(part.channel, part.text) for part in parts + answer.end(finished=True) if isinstance(part, TextFragment)]
+    joined = {channel: "".join(text for of, text in texts if of == channel) for channel in ("reasoning", "content")}
+    assert joined == {"reasoning": "\na \n b", "content": "{ 1 }\n c"}
+
+
 def test_half_a_marker_at_the_end_is_text() -> None:
     for finished in (True, False):
         assert parts_of(["a<thin"], SYNTAX, finished=finished) == [("content", "a<thin")]

@@ -84,10 +84,10 @@ def test_reasoning_is_closed_as_before_a_call_by_templates_that_keep_it_nowhere_
     assert opening(template, "off") == "<assistant><think></think>"
 
 
-def test_reasoning_that_stays_empty_in_the_past_shows_no_markers_of_its_own() -> None:
+def test_empty_past_reasoning_shows_the_white_space_around_new_one() -> None:
     template = FLAG.replace("{{ m.c", "{{ '<think></think>' if m.role == 'assistant' }}{{ m.c") + "{% endif %}"
-    assert opening(template, "on") == "<assistant><think>\n"
-    assert opening(template, "off") == "<assistant><think>\n\n</think>\n\n"
+    assert opening(template, "on") == "<assistant><think>"
+    assert opening(template, "off") == "<assistant><think></think>"
 
 
 def test_content_and_calls_after_closed_reasoning_have_different_headers() -> None:

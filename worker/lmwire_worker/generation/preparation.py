@@ -151,7 +151,9 @@ class RequestPreparer:
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         _check_prompt_logprobs(request, len(tokens))
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
-        constraint = self._grammars.make_constraint(request, self._syntax, is_reasoning, prompt.effort_budget)
+        constraint = self._grammars.make_constraint(
+            request, self._syntax, is_reasoning, effort_budget=prompt.effort_budget, opening=prompt.opening
+        )
         return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
 
     def build_sequences(
@@ -175,7 +177,7 @@ class RequestPreparer:
                 request,
                 (seed + choice) % (limits.MAX_INT + 1),
                 tokens,
-                self._output(key, choice, request, tokens, state, stops),
+                self._output(key, choice, request, tokens, self._answer(request, state, prepared), stops),
                 prepared.constraint,
                 prepared.media,
             )
@@ -188,7 +190,7 @@ class RequestPreparer:
         choice: int,
         request: Generate | Chat,
         prompt: list[int],
-        state: str | None,
+        answer: OutputParser | None,
         stops: StringAutomaton | None,
     ) -> OutputProcessor:
         max_tokens = self._model.context_len - len(prompt)
@@ -199,7 +201,7 @@ class RequestPreparer:
             max_tokens=max_tokens if request.max_tokens is None else min(request.max_tokens, max_tokens),
             eos_token_ids=self.end_token_ids if _fills_gap(request) else self.eos_token_ids,
             detokenizer=self._new_detokenizer(prompt if _continues_text(request) else None),
-            answer=None if state is None else self._answer(request, state),
+            answer=answer,
             stops=stops,
             format_logprob=self.format_logprob,
         )
@@ -208,10 +210,14 @@ class RequestPreparer:
         """Return the parser state at the start of the answer; None if all text is content."""
         return None if isinstance(request, Generate) else self._syntax.start_state(opening)
 
-    def _answer(self, request: Generate | Chat, state: str) -> OutputParser:
+    def _answer(self, request: Generate | Chat, state: str | None, prepared: PreparedRequest) -> OutputParser | None:
+        """Return the parser of an answer; None if all text is content."""
+        if state is None:
+            return None
         assert isinstance(request, Chat), "a text that is continued has no channels"
         reads_calls = bool(request.tools) and request.tool_choice != "none"
-        return OutputParser(self._syntax, state, request.tools, reads_calls)
+        drops_space = prepared.constraint is not None and prepared.constraint.drops_space
+        return OutputParser(self._syntax, state, request.tools, reads_calls, drops_space=drops_space)
 
 
 def _check_prompt_logprobs(request: Generate | Chat, prompt_tokens: int) -> None:

@@ -1,6 +1,7 @@
 """The states of models that write markers around reasoning, content and tool calls."""
 
 from collections.abc import Sequence, Set
+from itertools import chain
 from typing import Final
 
 from ..tool_parsers import ToolFormat
@@ -46,19 +47,21 @@ _MARKERS_IN_TEMPLATES: Final = (
 )
 """Markers around reasoning that are text for the tokenizer, and that the chat template names."""
 
-_CONTENT_MARKERS: Final = (
-    "<|START_RESPONSE|>",
-    "<|END_RESPONSE|>",
-    "<|START_TEXT|>",
-    "<|END_TEXT|>",
-    "[BEGIN FINAL RESPONSE]",
-    "[END FINAL RESPONSE]",
-    "<answer>",
-    "</answer>",
+ContentMarkers = tuple[str, str]
+"""The start marker and the end marker of content."""
+_CONTENT_MARKERS: Final[Sequence[ContentMarkers]] = (
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),  # Command R7B and A
+    ("<|START_TEXT|>", "<|END_TEXT|>"),
+    ("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"),  # Apriel
+    ("<answer>", "</answer>"),  # Hunyuan
+    ("<response>", "</response>"),  # Granite 3.3
 )
-"""Markers around content, which the vocabulary or the chat template has."""
+"""Markers around content, both of which the vocabulary or the chat template has."""
 
-_XTML_CONTENT: Final = ("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>")
+_XTML_CONTENT: Final[Sequence[ContentMarkers]] = (
+    ("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
+    ("<|open|>response<|sep|>", "<|close|>message<|sep|>"),
+)
 
 ReasoningMarkers = tuple[str, str]
 """The start marker and the end marker of reasoning."""
@@ -77,19 +80,19 @@ def find_reasoning_markers(vocabulary: Set[str], template: str) -> ReasoningMark
     return next((pair for pair in _MARKERS_IN_TEMPLATES if pair[0] in template and pair[1] in template), None)
 
 
-def find_content_markers(vocabulary: Set[str], template: str) -> list[str]:
+def find_content_markers(vocabulary: Set[str], template: str) -> Sequence[ContentMarkers]:
     """Return the markers around a model's content.
 
     Args:
         vocabulary: The texts of all tokens.
         template: The source of the chat template.
     """
-    found = [marker for marker in _CONTENT_MARKERS if marker in vocabulary or marker in template]
+    found = [pair for pair in _CONTENT_MARKERS if all(mark in vocabulary or mark in template for mark in pair)]
     return [*found, *_XTML_CONTENT] if vocabulary >= _XTML else found
 
 
 def find_states(
-    reasoning_markers: ReasoningMarkers | None, content_markers: Sequence[str], tools: ToolFormat | None
+    reasoning_markers: ReasoningMarkers | None, content_markers: Sequence[ContentMarkers], tools: ToolFormat | None
 ) -> dict[str, State]:
     """Return a model's states by name.
 
@@ -98,7 +101,7 @@ def find_states(
         content_markers: The markers around content.
         tools: The format of tool calls.
     """
-    starts = dict.fromkeys(content_markers, CONTENT)
+    starts = dict.fromkeys(chain.from_iterable(content_markers), CONTENT)
     lost = tools.lost_starts if tools is not None else ()
     if tools is not None and tools.start:
         starts[tools.start] = CALL

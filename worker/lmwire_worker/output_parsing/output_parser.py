@@ -33,9 +33,12 @@ class OutputParser:
         state: The initial state; see `Syntax.start_state`.
         tools: The tools that the model may call.
         parses_calls: Parse tool calls. Otherwise, calls and their markers are text.
+        drops_space: Drop white space before the content, because the content has a format.
     """
 
-    def __init__(self, syntax: Syntax, state: str, tools: Sequence[Tool], parses_calls: bool) -> None:
+    def __init__(
+        self, syntax: Syntax, state: str, tools: Sequence[Tool], parses_calls: bool, *, drops_space: bool = False
+    ) -> None:
         self.calls = 0
         """Number of complete calls so far."""
         self._started_calls = 0
@@ -61,6 +64,8 @@ class OutputParser:
         self._space = ""
         """White space after a call, which is dropped if another call or the end follows."""
         self._follows_call = False
+        self._drops_space = drops_space
+        """True until there is content: white space is not part of it."""
         self._fragments: list[TextFragment | ToolCallFragment] = []
         self._enter(state)
 
@@ -215,6 +220,11 @@ class OutputParser:
                 self._space = text
                 return
             self._follows_call = False
+        if self._drops_space and channel == "content":
+            text = text.lstrip()
+            if not text:
+                return
+            self._drops_space = False
         if channel == "content" and not text.isspace():
             self._may_open_bare = False
         last = self._fragments[-1] if self._fragments else None

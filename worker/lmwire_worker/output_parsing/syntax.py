@@ -1,6 +1,6 @@
 """The syntax of a model's output, found from its tokenizer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmwire_protocol import RequestError
@@ -8,7 +8,7 @@ from lmwire_protocol import RequestError
 from ..models.tokenizer import Tokenizer
 from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolFormat
-from .families import ReasoningMarkers, find_content_markers, find_reasoning_markers, find_states
+from .families import ContentMarkers, ReasoningMarkers, find_content_markers, find_reasoning_markers, find_states
 from .messages import FAMILIES, HARMONY_TOKENS
 from .states import CONTENT, State
 
@@ -26,6 +26,8 @@ class Syntax:
     """Marker that ends reasoning."""
     tools: ToolFormat | None
     """Format of tool calls; None for a model without tools."""
+    content_markers: Sequence[ContentMarkers] = ()
+    """Markers that may stand around content."""
 
     @classmethod
     def of(
@@ -57,8 +59,9 @@ class Syntax:
         templates = tokenizer.chat_template or ""
         template = templates if isinstance(templates, str) else "".join(templates.values())
         markers = reasoning_markers or find_reasoning_markers(vocabulary, template)
-        states = find_states(markers, find_content_markers(vocabulary, template), tools)
-        return cls(states, CONTENT, *(markers or (None, None)), tools)
+        content_markers = find_content_markers(vocabulary, template)
+        states = find_states(markers, content_markers, tools)
+        return cls(states, CONTENT, *(markers or (None, None)), tools, content_markers)
 
     @property
     def has_reasoning(self) -> bool:

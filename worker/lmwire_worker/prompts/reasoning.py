@@ -12,7 +12,8 @@ from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .chat_template import select_template
 from .reasoning_variables import ReasoningVariables, find_reasoning_variables
-from .template_probe import ANSWER, FUNCTION, REASONING, TemplateTraits, probe_template, render_reasoning
+from .template_probe import ANSWER, FUNCTION, REASONING, USER, TemplateTraits, probe_template, render_reasoning
+from .turns import Turn
 
 _ANSWER_HEADERS: Final = (
     "<|channel|>final<|message|>",
@@ -137,14 +138,27 @@ class ReasoningSwitch:
         start, end = self.syntax.think_start or "", self.syntax.think_end or ""
         before, found, after = render_reasoning(self.traits.template, **self.found.on).partition(REASONING)
         if not found:
-            before = after = ""
+            return self._empty_delimiters(start, end)
         begins = before.rpartition(opening)[2] if opening in before else before[before.find(start) :]
         ends = after.partition(ANSWER)[0]
         if FUNCTION in ends:  # a call stands between reasoning and content
             ends = ends.partition(end)[0] + end
         for header in _ANSWER_HEADERS if may_call else ():
             ends = ends.removesuffix(header)
-        return begins if start in begins else f"{start}\n", ends if end in ends else f"\n{end}\n\n"
+        usual_start, usual_end = _usual_delimiters(start, end)
+        return begins if start in begins else usual_start, ends if end in ends else usual_end
+
+    def _empty_delimiters(self, start: str, end: str) -> tuple[str, str]:
+        """Return the texts that open and close reasoning if the template drops past reasoning."""
+        messages = self.traits.message_format.messages([Turn("user", USER), Turn("assistant", ANSWER)])
+        text = self.traits.template.try_render(messages, add_generation_prompt=False, **self.found.on)
+        if f"{start}{end}{ANSWER}" in text:
+            return start, end
+        return _usual_delimiters(start, end)
+
+
+def _usual_delimiters(start: str, end: str) -> tuple[str, str]:
+    return f"{start}\n", f"\n{end}\n\n"
 
 
 def find_efforts(tokenizer: Tokenizer, syntax: Syntax) -> list[str] | None:

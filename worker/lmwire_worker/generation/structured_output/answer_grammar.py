@@ -1,28 +1,47 @@
 """The grammar of a whole answer: any reasoning, then content or tool calls."""
 
 import json
+from dataclasses import dataclass
+from typing import Final
 
 from lmwire_protocol import Chat, Generate, Tokenize
+from lmwire_protocol.formats import ChoiceFormat, Format, JsonObjectFormat, JsonSchemaFormat
 from lmwire_protocol.messages import NamedTool
 
 from ...output_parsing import Syntax
 from .formats import check_format, format_grammar
 from .lark_rules import LarkRules
-from .message_frames import find_frame
+from .message_frames import MessageFrame, find_frame
 from .tool_calls import ToolCallGrammar, all_schemas, check_format_supported, strict_schemas
-from .vocabulary import Vocabulary
+from .vocabulary import GrammarError, Vocabulary
+
+MAX_SPACE: Final = 4
+"""Maximum number of spaces and line breaks before reasoning, content and calls. Models write them there, and a bound
+lets the answer go on."""
+_SPACE: Final = f"/[ \\n]{{1,{MAX_SPACE}}}/"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGrammar:
+    """The grammar of a whole answer."""
+
+    text: str
+    """The grammar, in llguidance's JSON."""
+    drops_space: bool
+    """White space before the content is not part of it."""
 
 
 def answer_grammar(
-    request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, vocabulary: Vocabulary
-) -> str | None:
-    """Return the grammar of a request's answers in llguidance's JSON, or None if the answers are not constrained.
+    request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, vocabulary: Vocabulary, opening: str = ""
+) -> AnswerGrammar | None:
+    """Return the grammar of a request's answers, or None if the answers are not constrained.
 
     Args:
         request: The request: its `format`, `tool_choice` and strict `tools` make the grammar.
         syntax: The model's output syntax.
         starts_in_reasoning: The answer starts inside reasoning.
         vocabulary: The model's vocabulary.
+        opening: The part of the assistant's turn that the prompt contains.
 
     Raises:
         RequestError: invalid_request, unsupported.
@@ -35,12 +54,71 @@ def answer_grammar(
         check_format(request.format, vocabulary)
         content = None
     rules, frame = LarkRules(vocabulary), find_frame(syntax)
-    said = None if content is None else f"{rules.literal(frame.before_content)} @content"
-    called = None if calls is None else "@calls"
-    reasoning = _reasoning_expression(rules, request, syntax, starts_in_reasoning, rules.literal(frame.after_reasoning))
-    main = rules.grammar(f"{reasoning} ({' | '.join(filter(None, (called, said)))})")
-    parts = {"answer": main, "calls": calls, "content": content}
-    return json.dumps({"grammars": [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]})
+    is_begun = isinstance(request, Chat) and bool(request.prefix) and not starts_in_reasoning
+    opening = opening.removesuffix(request.prefix) if isinstance(request, Chat) else opening
+    space = rules.rule(f"{rules.terminal(_SPACE)}?") if frame.is_spaced and isinstance(request, Chat) else ""
+    has_space = _may_begin_with_space(request.format if content else None, alone, vocabulary)
+    drops_space = bool(space) and not is_begun and not has_space
+    called = said = None
+    if calls is not None:
+        called = f"{space} {_empty_content(rules, frame, opening) if alone else ''} @calls"
+    if content is not None:
+        said = _framed_content(rules, syntax, frame, space if drops_space else "", opening)
+
+    def rest(before_content: str) -> str:
+        parts = (called, None if said is None else f"{before_content} {said}")
+        return f"({' | '.join(filter(None, parts))})"
+
+    first = "" if opening[-1:].isspace() or not opening or not drops_space else space
+    reasoning = _reasoning_expression(rules, request, syntax, starts_in_reasoning, frame)
+    start = rest(first)
+    if reasoning:
+        reasoned = f"{reasoning} {rest(space if drops_space else '')}"
+        start = reasoned if starts_in_reasoning else f"{first} {reasoned} | {start}"
+    parts = {"answer": rules.grammar(start), "calls": calls, "content": content}
+    grammars = [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]
+    return AnswerGrammar(json.dumps({"grammars": grammars}), drops_space)
+
+
+def _empty_content(rules: LarkRules, frame: MessageFrame, opening: str) -> str:
+    """Return an expression for the empty content that some families write before calls."""
+    if not frame.writes_empty_content or frame.text_before_call is None:
+        return ""
+    start, end = frame.text_before_call
+    return rules.literal(end) if opening.endswith(start) else f"({rules.literal(start + end)})?"
+
+
+def _framed_content(rules: LarkRules, syntax: Syntax, frame: MessageFrame, space: str, opening: str) -> str:
+    """Return an expression for the content, with the markers around it that the model writes or may write."""
+    before = "" if opening.endswith(frame.before_content) else rules.literal(frame.before_content)
+    if not syntax.content_markers or frame.before_content:
+        return f"{before} @content"
+    starts, ends = (" | ".join(map(rules.literal, marks)) for marks in zip(*syntax.content_markers, strict=True))
+    return f"(({starts}) {space})? @content ({ends})?"
+
+
+def _may_begin_with_space(format: Format | None, alone: bool, vocabulary: Vocabulary) -> bool:
+    """Return whether white space at the start of the content is part of it.
+
+    Args:
+        format: The format of the content; None if there is none.
+        alone: The answer is only calls.
+        vocabulary: The model's vocabulary.
+    """
+    match format:
+        case None:
+            return not alone
+        case JsonObjectFormat() | JsonSchemaFormat():
+            return False
+        case ChoiceFormat():
+            return any(text[:1].isspace() for text in format.choices)
+        case _:
+            try:
+                matcher = vocabulary.matcher(format_grammar(format, vocabulary))
+            except GrammarError:
+                return True  # the grammar of the whole answer reports it
+            spaces = [vocabulary.tokens(f"a{space}")[-1] for space in " \n"]
+            return any(matcher.validate_tokens([token]) for token in spaces)
 
 
 def is_constrained(request: Generate | Chat | Tokenize) -> bool:
@@ -75,12 +153,12 @@ def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tupl
 
 
 def _reasoning_expression(
-    rules: LarkRules, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, after: str
+    rules: LarkRules, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, frame: MessageFrame
 ) -> str:
     """Return an expression for the reasoning at the start of an answer; empty if it cannot have any."""
     if syntax.think_start is None or syntax.think_end is None:
         return ""
     if not starts_in_reasoning and (isinstance(request, Generate) or request.reasoning == "off"):
         return ""
-    rest = f"{rules.text_until(syntax.think_end)} {after}"
-    return rest if starts_in_reasoning else f"({rules.literal(syntax.think_start)} {rest})?"
+    rest = f"{rules.text_until(syntax.think_end)} {rules.literal(frame.after_reasoning)}"
+    return rest if starts_in_reasoning else f"{rules.literal(syntax.think_start)} {rest}"

@@ -1,6 +1,6 @@
 """The constraint on one answer, token by token."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ class Constraint:
         reasoning_budget: The budget of reasoning tokens, or None.
         mask_words: Length of a bit mask, in int32.
         reasoning_start: The token that opens reasoning which the request did not ask for; None without one.
+        spaces: Tokens of white space that the answer may start with.
+        drops_space: White space before the content is not part of it.
     """
 
     def __init__(
@@ -24,11 +26,17 @@ class Constraint:
         reasoning_budget: ReasoningBudget | None,
         mask_words: int,
         reasoning_start: int | None = None,
+        *,
+        spaces: Set[int] = frozenset(),
+        drops_space: bool = False,
     ) -> None:
         self.matcher = matcher
         self.mask_words = mask_words
+        self.drops_space = drops_space
         self._reasoning_start = reasoning_start
-        self._is_first = True
+        self._spaces = spaces
+        self._is_blank = True
+        """True until the answer has more than white space."""
         self.error: str | None = None
         """Reason why the constraint failed, as a sentence. A failed constraint allows every token."""
         self._reasoning_budget = reasoning_budget
@@ -46,6 +54,8 @@ class Constraint:
             None if self._reasoning_budget is None else self._reasoning_budget.fork(),
             self.mask_words,
             self._reasoning_start,
+            spaces=self._spaces,
+            drops_space=self.drops_space,
         )
         copy._started = bool(answer)
         for token in answer[:-1]:
@@ -63,14 +73,14 @@ class Constraint:
 
         A mask leaves few tokens. Without this rule, a model that would not reason would be led into reasoning.
         """
-        return self._reasoning_start if self._is_first else None
+        return self._reasoning_start if self._is_blank else None
 
     def push(self, token: int) -> None:
         """Add the row's newest token. The first one is the last token of the prompt."""
         if not self._started:
             self._started = True
             return
-        self._is_first = False
+        self._is_blank = self._is_blank and token in self._spaces
         if self._reasoning_budget is not None:
             self._reasoning_budget.push(token)
         if self.matcher is not None and not self.matcher.is_stopped():

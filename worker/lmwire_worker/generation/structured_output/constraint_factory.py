@@ -1,6 +1,8 @@
 """Make the constraint on a request's answers."""
 
+from collections.abc import Set
 from functools import cached_property
+from itertools import chain, product
 from typing import Any, Final
 
 from lmwire_protocol import Chat, Generate, RequestError
@@ -8,7 +10,7 @@ from lmwire_protocol import Chat, Generate, RequestError
 from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
-from .answer_grammar import answer_grammar, is_forced
+from .answer_grammar import MAX_SPACE, answer_grammar, is_forced
 from .constraint import Constraint
 from .formats import check_format
 from .reasoning_budget import ReasoningBudget
@@ -33,7 +35,13 @@ class ConstraintFactory:
         self._vocabulary = Vocabulary(tokenizer, vocab_size, ends)
 
     def make_constraint(
-        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, effort_budget: int | None = None
+        self,
+        request: Generate | Chat,
+        syntax: Syntax,
+        starts_in_reasoning: bool,
+        *,
+        effort_budget: int | None = None,
+        opening: str = "",
     ) -> Constraint | None:
         """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.
 
@@ -42,13 +50,15 @@ class ConstraintFactory:
             syntax: The model's output syntax.
             starts_in_reasoning: The answer starts inside reasoning.
             effort_budget: The budget of reasoning tokens for a request without its own; None without a limit.
+            opening: The part of the assistant's turn that the prompt contains.
 
         Raises:
             RequestError: invalid_request, with the path of the part that is invalid or cannot be enforced; unsupported:
                 this model or this installation cannot enforce it.
         """
         try:
-            matcher = self._matcher(request, syntax, starts_in_reasoning)
+            grammar = answer_grammar(request, syntax, starts_in_reasoning, self._vocabulary, opening)
+            matcher = None if grammar is None else self._matcher(request, syntax, starts_in_reasoning, grammar.text)
         except RecursionError:
             problem = "a schema is nested too deep; 100 levels always work"
             raise RequestError("invalid_request", problem) from None
@@ -56,12 +66,16 @@ class ConstraintFactory:
         if matcher is None and reasoning_budget is None:
             return None
         start = self._unasked_start(request, syntax, starts_in_reasoning) if matcher is not None else None
-        return Constraint(matcher, reasoning_budget, self._vocabulary.mask_words, start)
+        return Constraint(
+            matcher,
+            reasoning_budget,
+            self._vocabulary.mask_words,
+            start,
+            spaces=frozenset() if start is None else self._spaces,
+            drops_space=grammar is not None and grammar.drops_space,
+        )
 
-    def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> Any:
-        grammar = answer_grammar(request, syntax, starts_in_reasoning, self._vocabulary)
-        if grammar is None:
-            return None
+    def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, grammar: str) -> Any:
         check_count(len(grammar), MAX_CHARACTERS, "characters", "tools" if request.format is None else "format")
         try:
             matcher = self._vocabulary.matcher(grammar)
@@ -101,6 +115,12 @@ class ConstraintFactory:
         return ReasoningBudget(
             syntax.think_start, syntax.think_end, closing, budget, self._token_bytes, open=starts_in_reasoning
         )
+
+    @cached_property
+    def _spaces(self) -> Set[int]:
+        """Tokens of the white space that may stand before an answer."""
+        texts = ("".join(text) for length in range(1, MAX_SPACE + 1) for text in product(" \n", repeat=length))
+        return frozenset(chain.from_iterable(map(self._vocabulary.tokens, texts)))
 
     @cached_property
     def _token_bytes(self) -> Any:

@@ -19,8 +19,12 @@ class MessageFrame:
     """Text before and after the content that precedes a call; None if calls are part of the content."""
     recipient: tuple[str, str] | None = None
     """Text before and after the function's name, which precedes a section of calls; None without such a name."""
+    writes_empty_content: bool = False
+    """The text around content may precede a call, without content."""
     starts_call: bool = False
     """The prompt has the start marker of a first call."""
+    is_spaced: bool = False
+    """White space may stand before reasoning, content and calls."""
 
 
 FRAMES: Final = {
@@ -44,6 +48,7 @@ FRAMES: Final = {
     "kimi_k3": MessageFrame(
         before_content="<|open|>response<|sep|>",
         text_before_call=("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
+        writes_empty_content=True,
     ),
 }
 """The frames by the names of the families' formats of tool calls."""
@@ -57,7 +62,7 @@ def find_frame(syntax: Syntax) -> MessageFrame:
     """
     family = syntax.tools.name if syntax.tools is not None else ""
     if syntax.initial == CONTENT:
-        return FRAMES.get(family, MessageFrame())
+        return FRAMES.get(family, MessageFrame(is_spaced=True))
     if family not in FRAMES:
         raise unsupported("format", "answers of this model, which are messages, cannot be held to anything")
     return FRAMES[family]

@@ -114,9 +114,15 @@ class _TaggedCallRule:
 
     def _value(self, parameter: Parameter, part: dict[str, Any], text: RawText) -> str:
         tag = self.rules.literal(self.shape.open_tag(parameter.name, part["type"]))
+        end = self.shape.end.rstrip()
+        space = self.rules.literal(self.shape.end.removeprefix(end))
+        after = f"({space})?" if space else ""  # some models write it only after the last parameter
         if part["type"] == "string":
-            return _join(tag, text.rule(self.rules, part, parameter.path, self.shape.end))
-        return _join(tag, self.rules.json(part, **SPACED_JSON), self.rules.literal(self.shape.end))
+            return _join(tag, text.rule(self.rules, part, parameter.path, end), after)
+        value = self.rules.json(part, **SPACED_JSON)
+        if part["type"] == "boolean":  # templates write Python's words, and models learn them
+            value = f"({value} | {' | '.join(_python_booleans(part))})"
+        return _join(tag, value, self.rules.literal(end), after)
 
 
 def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dict[str, Any], path: str) -> str:
@@ -132,17 +138,21 @@ def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dic
 
 
 def _python_value(rules: LarkRules, parameter: Parameter) -> str:
-    words = {"true": '"True"', "false": '"False"', "null": '"None"'}
     values = []
     for part in parameter.alternatives():
         if part["type"] == "null":
-            values.append(words["null"])
+            values.append('"None"')
         elif part["type"] == "boolean":
-            allowed = part.get("enum", [part["const"]] if "const" in part else [True, False])
-            values += [words[str(value).lower()] for value in allowed]
+            values += _python_booleans(part)
         else:
             values.append(rules.json(part, **PYTHON_JSON))
     return " | ".join(values)
+
+
+def _python_booleans(schema: dict[str, Any]) -> list[str]:
+    """Return Python's words for the values of a boolean."""
+    allowed = schema.get("enum", [schema["const"]] if "const" in schema else [True, False])
+    return [f'"{value}"' for value in (True, False) if any(value is each for each in allowed)]
 
 
 @dataclass(frozen=True, slots=True)
