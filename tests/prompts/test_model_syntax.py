@@ -52,6 +52,50 @@ def test_tags_around_past_reasoning_are_those_of_new_reasoning(
     assert parts_of([f"{start}a{end}b"], find_syntax(tokenizer, "llama")) == parts
 
 
+@pytest.mark.parametrize("tag", ["<think>", "<reasoning>", "[THOUGHT]"])
+def test_a_tag_that_opens_the_turn_is_that_of_reasoning_if_its_name_says_so(tag: str, opened: Open) -> None:
+    end = tag[0] + "/" + tag[1:]
+    syntax = find_syntax(opened(f"{MESSAGES}{{{{ 'assistant: {tag.lower()}' }}}}\n"), "llama")
+    assert parts_of([f"a{end.lower()}b"], syntax, "reasoning") == [("reasoning", "a"), ("content", "b")]
+
+
+def test_a_tag_that_opens_the_turn_may_be_that_of_a_role(opened: Open) -> None:
+    assert not find_syntax(opened(f"{MESSAGES}<assistant>"), "llama").has_reasoning
+
+
+@pytest.mark.parametrize(
+    ("template", "answer", "parts"),
+    [
+        (
+            "Answer after [BEGIN FINAL RESPONSE] and before [END FINAL RESPONSE].",
+            "Here are my reasoning steps:\na\n[BEGIN FINAL RESPONSE]\nb\n[END FINAL RESPONSE]",
+            [("reasoning", "\na\n"), ("content", "\nb\n")],
+        ),
+        (
+            "Think first: 'Here is my thought process:'. Then answer: 'Here is my response:'.",
+            "Here is my thought process:a Here is my response:b",
+            [("reasoning", "a "), ("content", "b")],
+        ),
+        (
+            "Think within <think></think>, and answer within <response></response>.",
+            "<think>a</think><response>b</response>",
+            [("reasoning", "a"), ("content", "b")],
+        ),
+        (
+            "{{ '<think>' if false }}{{ '</think>' if false }}{{ '<answer></answer>' if false }}",
+            "<think>\na\n</think>\n<answer>\nb\n</answer>",
+            [("reasoning", "\na\n"), ("content", "\n\nb\n")],
+        ),
+        ("No steps.", "Here are my reasoning steps:\na", [("content", "Here are my reasoning steps:\na")]),
+    ],
+    ids=["apriel", "granite 3.2", "granite 3.3", "hunyuan", "none"],
+)
+def test_texts_that_a_template_asks_for_separate_reasoning_and_content(
+    template: str, answer: str, parts: list[tuple[str, str]], opened: Open
+) -> None:
+    assert parts_of([answer], find_syntax(opened(template + MESSAGES), "llama")) == parts
+
+
 def test_markers_of_reasoning_that_are_given_are_not_looked_for(opened: Open) -> None:
     syntax = find_syntax(opened(REASONED), "llama", ("<a>", "</a>"))
     assert parts_of(["<a>b</a>c"], syntax) == [("reasoning", "b"), ("content", "c")]

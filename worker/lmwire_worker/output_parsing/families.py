@@ -45,7 +45,7 @@ _MARKERS_IN_TEMPLATES: Final = (
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),  # Apriel
     ("Here is my thought process:", "Here is my response:"),  # Granite 3.2
 )
-"""Markers around reasoning that are text for the tokenizer, and that the chat template names."""
+"""Markers around reasoning that are text for the tokenizer. The chat template names tags, or the end of prose."""
 
 ContentMarkers = tuple[str, str]
 """The start marker and the end marker of content."""
@@ -77,7 +77,10 @@ def find_reasoning_markers(vocabulary: Set[str], template: str) -> ReasoningMark
     for tokens, markers in _MARKERS_BY_TOKENS:
         if vocabulary >= tokens:
             return markers
-    return next((pair for pair in _MARKERS_IN_TEMPLATES if pair[0] in template and pair[1] in template), None)
+    for start, end in _MARKERS_IN_TEMPLATES:
+        if end in template and (start in template or start[0] not in "<["):
+            return start, end
+    return None
 
 
 def find_content_markers(vocabulary: Set[str], template: str) -> Sequence[ContentMarkers]:

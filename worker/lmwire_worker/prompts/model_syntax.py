@@ -10,7 +10,16 @@ from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from ..tool_parsers import FORMATS, ToolFormat, WrittenCall
 from .chat_template import ChatTemplate, select_template
-from .template_probe import CALL_IDS, FUNCTION, PARAMETERS, REASONING, VALUE, render_call, render_reasoning
+from .template_probe import (
+    CALL_IDS,
+    FUNCTION,
+    PARAMETERS,
+    REASONING,
+    VALUE,
+    render_call,
+    render_opening,
+    render_reasoning,
+)
 
 _PROBE: Final = Tool(function=Function(name=FUNCTION, parameters=PARAMETERS))
 _ARGUMENTS: Final[dict[str, Any]] = {"word": VALUE}
@@ -101,14 +110,19 @@ def _template_of(tokenizer: Tokenizer) -> ChatTemplate | None:
 
 
 def _rendered_markers(tokenizer: Tokenizer) -> tuple[str, str] | None:
-    """Return the tags that the template writes around past reasoning, or None if it writes none."""
+    """Return the tags around past reasoning, or around that which the template opens; None if it writes none."""
     template = _template_of(tokenizer)
     if template is None:
         return None
     try:
         before, _, after = render_reasoning(template).partition(REASONING)
+        opening = render_opening(template)
     except RequestError:
         return None
+    opened = _OPENING_TAG.search(opening)
+    if opened is not None and re.search("think|thought|reason", opened["name"]):
+        tag = opened["tag"]
+        return tag, f"{tag[0]}/{tag[1:]}"
     start, end = _OPENING_TAG.search(before), _CLOSING_TAG.match(after)
     if start is None or end is None or start["name"] != end["name"]:
         return None

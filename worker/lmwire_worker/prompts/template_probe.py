@@ -181,6 +181,19 @@ def render_call(template: ChatTemplate) -> str:
     return text.rpartition(USER)[2] if traits.calls else ""
 
 
+def render_opening(template: ChatTemplate) -> str:
+    """Return the end of a conversation that opens the assistant's turn.
+
+    Args:
+        template: The template.
+
+    Raises:
+        RequestError: invalid_request: the template exceeds a limit.
+    """
+    traits = probe_template(template)
+    return traits.template.try_render(traits.message_format.messages([_ASKED])).rpartition(USER)[2]
+
+
 def render_reasoning(template: ChatTemplate, **variables: Any) -> str:
     """Return a turn with reasoning as a template writes it after a user's message; empty if it writes none.
 
