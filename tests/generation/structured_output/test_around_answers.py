@@ -143,6 +143,23 @@ def test_a_boolean_between_tags_may_be_jsons_or_pythons_word(speaker: Speaker, w
     assert writes(speaker, request, syntax_of(speaker, "qwen3_coder"), CODER.replace("True", word))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        'path="a", kind="file", flags=[true, false]',
+        "path='a', kind='file', flags=[True, False]",
+        "path='it is \"a\"', kind='file', flags=[]",
+    ],
+)
+def test_strings_and_lists_in_python_may_be_written_as_python_does(speaker: Speaker, arguments: str) -> None:
+    flags: dict[str, Any] = {"type": "array", "items": {"type": "boolean"}}
+    find = tool("find", path={"type": "string"}, kind={"type": "string", "enum": ["file", "folder"]}, flags=flags)
+    request, syntax = chat(tools=[find], tool_choice="required"), syntax_of(speaker, "pythonic")
+    assert writes(speaker, request, syntax, f"<|tool_call_start|>[find({arguments})]<|tool_call_end|>")
+    other = arguments.replace("file", "link")
+    assert not writes(speaker, request, syntax, f"<|tool_call_start|>[find({other})]<|tool_call_end|>")
+
+
 def test_the_line_break_between_two_parameters_may_be_missing(speaker: Speaker) -> None:
     request, syntax = chat(tools=[LOOK], tool_choice="required"), syntax_of(speaker, "glm45")
     assert writes(speaker, request, syntax, GLM)

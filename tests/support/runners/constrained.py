@@ -19,7 +19,7 @@ from lmwire_worker.output_parsing import Syntax
 from lmwire_worker.tool_parsers import ToolFormat
 from random_model import write_model
 
-CLOSING = tuple('"}])<\n{`')
+CLOSING = tuple("\"}])<\n{`'")
 """Characters that close a value, or begin a call."""
 LIMIT = 2000
 """Maximum number of tokens in an answer."""

@@ -1,10 +1,12 @@
 """The grammar of a call, derived from the record of its format."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from keyword import kwlist
 from typing import Any, Final
+
+from lmwire_protocol import RequestError
 
 from ...tool_parsers import (
     CALL_ID,
@@ -20,12 +22,25 @@ from ...tool_parsers import (
 )
 from .gemma_calls import GemmaCallRule
 from .lark_rules import LarkRules, quoted
-from .tool_parameters import Parameter, RawText, check_name, loosen, read_parameters, unsupported
+from .tool_parameters import (
+    ANNOTATIONS,
+    CHOICE_KEYWORDS,
+    DEFINITIONS,
+    Parameter,
+    RawText,
+    check_name,
+    loosen,
+    read_parameters,
+    unsupported,
+)
 
 TAG_NAME: Final = re.compile(r"[^\s<>\"'=:/]+")
 PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 SPACED_JSON: Final = {"item_separator": ", ", "key_separator": ": "}
+SINGLE_QUOTED: Final = r"/'[^'\\\n]*'/"
+MAX_LISTS: Final = 3
+"""Maximum number of Python's lists inside one another."""
 PYTHON_JSON: Final = {**SPACED_JSON, "json_allowed_escapes": '"\\bfnrt'}
 """Options of JSON that is Python too, but for the words of literals. The escapes are the same in strings of both."""
 
@@ -137,7 +152,7 @@ def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dic
     return _join(rules.literal(f"{name}("), rules.sequence(items, ", "), rules.literal(")"))
 
 
-def _python_value(rules: LarkRules, parameter: Parameter) -> str:
+def _python_value(rules: LarkRules, parameter: Parameter, depth: int = 0) -> str:
     values = []
     for part in parameter.alternatives():
         if part["type"] == "null":
@@ -146,7 +161,26 @@ def _python_value(rules: LarkRules, parameter: Parameter) -> str:
             values += _python_booleans(part)
         else:
             values.append(rules.json(part, **PYTHON_JSON))
+            values += _python_forms(rules, part, parameter.path, depth)
     return " | ".join(values)
+
+
+def _python_forms(rules: LarkRules, part: dict[str, Any], path: str, depth: int) -> Iterator[str]:
+    """Yield expressions for the forms of a string or a list that only Python has."""
+    keywords = part.keys() - ANNOTATIONS - {"type"}
+    if part["type"] == "string" and not keywords:
+        yield rules.terminal(SINGLE_QUOTED)
+    elif part["type"] == "string" and keywords <= CHOICE_KEYWORDS:
+        texts = [text for text in part.get("enum", [part.get("const")]) if isinstance(text, str)]
+        yield from (quoted(repr(text)) for text in texts if repr(text) == f"'{text}'")
+    elif part["type"] == "array" and keywords == {"items"} and isinstance(part["items"], dict) and depth < MAX_LISTS:
+        definitions = {name: part[name] for name in DEFINITIONS if name in part}
+        item = Parameter(ITEM, definitions | part["items"], True, f"{path}.items")
+        try:
+            value = rules.rule(_python_value(rules, item, depth + 1))
+        except RequestError:  # as JSON alone
+            return
+        yield rules.rule(f'"[" ({value} (", " {value})*)? "]"')
 
 
 def _python_booleans(schema: dict[str, Any]) -> list[str]:
