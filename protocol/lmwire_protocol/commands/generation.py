@@ -178,7 +178,7 @@ class Chat(Generation, frozen=True):
     reasoning: Literal["auto", "on", "off"] = "auto"
     """Turns the model's reasoning on or off; `auto` is the default of its chat template."""
     reasoning_effort: ReasoningEffort | None = None
-    """How much the model reasons, if it does: a word for its chat template, or a budget if that takes none."""
+    """Extent of the reasoning, if there is any: a word for the chat template, or a budget if that takes none."""
     reasoning_budget: NonNegative | None = None
     """Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts."""
     strict_media: bool = False

@@ -1,4 +1,4 @@
-"""What models write around forced content and calls: white space, markers and headers, as they were trained."""
+"""Forced content and calls have around them what models were trained to write: white space, markers and headers."""
 
 import dataclasses
 from typing import Any
@@ -49,7 +49,7 @@ def syntax_of(speaker: Speaker, form: str | None, *, content_markers: bool = Fal
 
 
 def writes(speaker: Speaker, request: Chat, syntax: Syntax, answer: str, opening: str = "", **fields: Any) -> bool:
-    """Whether a model may write this whole answer."""
+    """Return whether a model may write this whole answer."""
     thinking = syntax.start_state(opening) == "reasoning"
     constraint = speaker.grammars.make_constraint(request, syntax, thinking, opening=opening, **fields)
     assert constraint is not None and constraint.matcher is not None

@@ -28,7 +28,7 @@ _MODEL: Final = (
     r'"hidden_size":1024,"context_len":40960,"weights_bytes":9007199254740991,"capabilities":["generate","chat"],'
     r'"quantization":{"bits":4,"group_size":64},"adapter_path":"/a","chat_template_name":"role_content",'
     r'"batch_size":16,"sampling_defaults":{"temperature":0.6,"top_p":0.95,"top_k":20,"min_p":1e-7,'
-    r'"repetition_penalty":1.0}}'
+    r'"repetition_penalty":1.0},"reasoning_efforts":["low","high"]}'
 )
 
 

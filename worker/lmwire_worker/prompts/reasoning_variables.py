@@ -43,7 +43,7 @@ _UNKNOWN: Final = "qvword"
 
 @dataclass(frozen=True, slots=True)
 class ReasoningVariables:
-    """What a chat template takes about reasoning."""
+    """Variables of a chat template that concern reasoning."""
 
     on: Mapping[str, Any]
     """Variables that turn reasoning on; empty if the template has no switch."""
@@ -105,7 +105,7 @@ class _Finder:
         return ReasoningVariables(on, off, efforts)
 
     def _find_pair(self, name: str) -> tuple[Any, Any] | None:
-        """Return the values of a variable that turn reasoning on and off, or None if it is no switch."""
+        """Return the values of a variable that turn reasoning on and off, or None if it does not."""
         if not _TAKES_EFFORT.search(name):
             on = _NEGATED.match(name) is None
             if self._differ({name: True}, {name: False}) and str(True) not in self._render({name: True}):

@@ -225,7 +225,7 @@ export interface ChatCommand {
   parallel_tool_calls?: boolean;
   /** Turns the model's reasoning on or off; `auto` is the default of its chat template. */
   reasoning?: "auto" | "off" | "on";
-  /** How much the model reasons, if it does: a word for its chat template, or a budget if that takes none. */
+  /** Extent of the reasoning, if there is any: a word for the chat template, or a budget if that takes none. */
   reasoning_effort?: "high" | "low" | "max" | "medium" | "minimal" | "xhigh";
   /** Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts. */
   reasoning_budget?: number;
