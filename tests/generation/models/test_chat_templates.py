@@ -126,3 +126,28 @@ def test_a_template_of_the_folder_runs_in_the_sandbox(tmp_path: Path) -> None:
         error = worker.call({"id": "c", "cmd": "chat", "messages": [message("user", "Hi")], "max_tokens": 1})
         assert (error["code"], "takes longer than" in error["error"]) == ("invalid_request", True)
         assert worker.call({"id": "g", "cmd": "generate", "prompt": "Hi", "max_tokens": 1})["event"] == "done"
+
+
+THINKS = CHATML.replace("assistant\n{% endif", "assistant\n<think>{% endif") + "{# </think> #}"
+
+
+def test_a_model_reports_the_efforts_that_its_template_takes_and_gets_them(tmp_path: Path) -> None:
+    template = "Effort: {{ reasoning_effort or 'medium' }}\n" + THINKS
+    with WorkerProcess() as worker:
+        loaded = worker.load(str(write_templated_model(tmp_path / "model", template)))
+        assert loaded["reasoning_efforts"] == ["low", "medium", "high"]
+        assert worker.call({"id": "info", "cmd": "info"})["reasoning_efforts"] == loaded["reasoning_efforts"]
+        prompt = read_prompt(worker, "t", message("user", "Hi"), reasoning_effort="high")
+        assert prompt == "Effort: high\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>"
+
+
+def test_an_effort_that_the_template_does_not_take_limits_the_reasoning(tmp_path: Path) -> None:
+    chat = {"cmd": "chat", "messages": [message("user", "Hi")], "reasoning_effort": "minimal", "max_tokens": 300}
+    with WorkerProcess() as worker:
+        assert worker.load(str(write_templated_model(tmp_path / "model", THINKS)))["reasoning_efforts"] == []
+        worker.call({"id": "a", **chat})
+        assert "</think>" not in worker.text("a")
+        done = worker.call({"id": "b", **chat})
+        assert 256 <= done["usage"]["reasoning_tokens"] < 300
+        done = worker.call({"id": "c", **chat, "reasoning_effort": "high"})
+        assert done["usage"]["reasoning_tokens"] == 300
