@@ -13,7 +13,7 @@ from ..models.tokenizer import Tokenizer
 CONTEXT_TOKENS: Final = 8
 """Number of earlier tokens to decode again, for tokenizers whose tokens' text depends on earlier tokens."""
 _REPLACEMENT: Final = "\ufffd"
-"""What decoders put in the place of an unfinished character."""
+"""Character that decoders put in the place of an unfinished one."""
 
 
 class Detokenizer(Protocol):
