@@ -47,9 +47,10 @@ test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tes
 	@$(MAKE) --no-print-directory suite SLOW="slow and not nightly" KIT="--only events"
 
 test-all: export LMWIRE_FUZZ_SECONDS ?= 20
-test-all: $(STAMP) ## check everything, nightly tests too
+test-all: $(STAMP) ## check everything, nightly tests too, and the fast tests' coverage
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory suite SLOW=slow
+	@$(MAKE) --no-print-directory suite SLOW=slow COVERAGE="--cov --cov-report=term-missing:skip-covered" \
+		EXAMPLES=nightly
 
 check: $(STAMP) ## check style, types and the fast tests; AREA=session checks style and one folder of tests
 	@$(MAKE) --no-print-directory style
@@ -61,14 +62,16 @@ shake: $(STAMP) ## run a folder of tests, AREA=session, while its processes are 
 # Types and the clients in other languages are checked while the fast tests run, and are reported after them.
 # Three files of slow tests run at once on two cores, too, since most of them wait for a process or for the network. The
 # files keep their order: xdist would move those with few tests to the end, and they take longest. The fast tests'
-# coverage has a floor; the slow ones run most code in other processes, so that theirs would say little and cost much.
-suite: $(STAMP) # SLOW selects the slow tests to run, none if it is empty; KIT the cases of the clients in other languages
+# coverage has a floor, which is measured at night since it doubles their time; the slow ones run most code in other
+# processes, so that theirs would say little.
+EXAMPLES := commit
+suite: $(STAMP) # SLOW selects the slow tests, none if it is empty; KIT the cases of the other languages; EXAMPLES their number
 	@logs=$$(mktemp -d); \
 	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
 	[ -z "$(SLOW)" ] || $(OTHERS) KIT="$(KIT)" >$$logs/others 2>&1 & makes=$$!; \
-	$(PYTEST) auto -m "not slow" --cov --cov-report=term-missing:skip-covered; fast=$$?; \
+	$(PYTEST) auto -m "not slow" --hypothesis-profile=$(EXAMPLES) $(COVERAGE); fast=$$?; \
 	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
-	if [ -n "$(SLOW)" ]; then $(PYTEST) 3 -m "$(SLOW)"; slow=$$?; else slow=0; fi; \
+	if [ -n "$(SLOW)" ]; then $(PYTEST) 3 -m "$(SLOW)" --hypothesis-profile=$(EXAMPLES); slow=$$?; else slow=0; fi; \
 	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
 	rm -r $$logs; exit $$((fast ? fast : others ? others : slow ? slow : typed))
 

@@ -20,8 +20,11 @@ AT_A_TIME = 8
 FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 """Files that take long. They run first: at the end of a run, one core would wait for the other."""
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("repeatable")
+settings.register_profile(
+    "commit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25
+)
+settings.register_profile("nightly", settings.get_profile("commit"), max_examples=200)
+settings.load_profile("commit")  # an option of pytest may name the other
 
 TESTS = str(Path(__file__).parent)
 CHILD_SITE = str(Path(__file__).with_name("child_site"))

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
@@ -192,7 +192,6 @@ def small_units() -> Any:
 
 @pytest.mark.usefixtures("small_units")
 @pytest.mark.parametrize("name", ["built-in", *CONFIGURATIONS])
-@settings(max_examples=25)
 @given(
     words=st.lists(st.sampled_from(WORDS) | st.text(max_size=3), min_size=40, max_size=100),
     truncate=st.sampled_from(["left", "middle"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_protocol import (
@@ -63,7 +63,6 @@ def tokens(lines: list[bytes]) -> list[events.Token]:
     return [msgspec.json.decode(line, type=events.Token) for line in lines]
 
 
-@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_ids: list[int]) -> None:
     for line in lines_of(id, text, token_ids):
@@ -72,7 +71,6 @@ def test_every_token_line_is_short_and_splits_nowhere(id: str, text: str, token_
         assert len(line.decode().splitlines()) == 1
 
 
-@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[int]) -> None:
     deltas = tokens(lines_of(id, text, token_ids))
@@ -81,7 +79,6 @@ def test_text_and_ids_come_together_again(id: str, text: str, token_ids: list[in
     assert {delta.id for delta in deltas} <= {id}
 
 
-@settings(max_examples=150)
 @given(IDS, TEXTS, TOKEN_IDS)
 def test_no_event_exceeds_its_own_limits(id: str, text: str, token_ids: list[int]) -> None:
     for delta in tokens(lines_of(id, text, token_ids)):
@@ -96,7 +93,6 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.lists(ENTRIES, max_size=40))
 def test_log_probabilities_stay_with_their_tokens_in_lines_that_are_short(
     text: str, logprobs: list[events.Logprob]
@@ -117,7 +113,6 @@ def test_tokens_without_their_log_probabilities_are_written() -> None:
     assert [token_id for delta in deltas for token_id in delta.token_ids] == [1, 2, 3]
 
 
-@settings(max_examples=60)
 @given(TEXTS)
 def test_a_calls_arguments_come_together_again_and_its_end_comes_last(arguments: str) -> None:
     call = events.ToolCall(id="1", index=2, call_id="c", name="look", arguments=arguments, complete=True)
