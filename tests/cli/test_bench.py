@@ -25,6 +25,7 @@ from lmwire.cli.bench.workload import (
     with_logprobs,
 )
 from lmwire.cli.errors import CliError
+from support.nightly import nightly_but
 from support.process.lmwire_command import lmwire
 from support.process.worker_process import SECONDS
 
@@ -82,7 +83,7 @@ FIGURES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", FIGURES)
+@pytest.mark.parametrize("benchmark", nightly_but({"pipe"}, FIGURES))
 def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     if benchmark == "vision":
         model = random_vision.write_vision_model(tmp_path)
@@ -96,7 +97,7 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
     assert {"processor", "cores", "system", "python", "mlx", "mlx-lm"} <= set(report["machine"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_start_is_measured_with_the_built_in_model() -> None:
     result = lmwire("bench", "start", *FEW, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr

@@ -99,6 +99,7 @@ def test_a_server_answers(repository: Repository) -> None:
         assert asked(server.url, "POST", "/v1/chat/completions", body).status == 200
 
 
+@pytest.mark.nightly
 def test_a_benchmark_compares_with_programs_of_its_own(repository: Repository, tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path / "model", num_hidden_layers=1)
     report = repository.run(LMWIRE, "bench", "pipe", "--model", str(model), "--tokens", "3", "--rounds", "1")

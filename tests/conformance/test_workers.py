@@ -82,7 +82,12 @@ def test_a_vision_model_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "write"), [("embed", write_embedding_model), ("transcribe", write_whisper), ("speak", write_qwen3_tts)]
+    ("name", "write"),
+    [
+        ("embed", write_embedding_model),
+        pytest.param("transcribe", write_whisper, marks=pytest.mark.nightly),
+        pytest.param("speak", write_qwen3_tts, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_model_of_another_kind_passes_its_transcripts(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)

@@ -7,7 +7,7 @@ import pytest
 from support.models.random_embeddings import write_embedding_model
 from support.runners.memory_release import check_memory_comes_back
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def test_loading_and_unloading_again_and_again_takes_no_more_memory(tmp_path: Path) -> None:

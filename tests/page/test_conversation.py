@@ -29,6 +29,7 @@ def test_an_answer_comes_as_markdown_with_its_figures(page: ChatPage) -> None:
     expect(answer.locator("[data-figure=Context]")).to_contain_text("% of context")
 
 
+@pytest.mark.nightly
 def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, server: Server) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.answered("sort a list")
@@ -41,6 +42,7 @@ def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, s
     expect(page.text().get_by_role("button", name="Copy", exact=True)).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, page: ChatPage, server: Server) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.answered("alpha **beta**")
@@ -56,6 +58,7 @@ def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, 
     expect(page.tab.locator("#announcements p").last).to_have_text("Copied")
 
 
+@pytest.mark.nightly
 def test_reasoning_is_folded_above_the_answer(page: ChatPage) -> None:
     reasoning = page.answered("sort a list").locator(".reasoning")
     expect(reasoning.locator("strong")).to_be_hidden()
@@ -73,6 +76,7 @@ def test_an_answer_is_shown_while_it_comes_and_stops_when_told_to(page: ChatPage
     expect(page.composer).to_be_focused()
 
 
+@pytest.mark.nightly
 def test_escape_stops_an_answer_in_the_middle_of_code(page: ChatPage) -> None:
     page.ask("wait in code")
     expect(page.text().locator("code")).to_have_text("first()\nsecond()\n")
@@ -91,12 +95,14 @@ def test_a_stopped_answer_can_be_continued(page: ChatPage) -> None:
     page.answer("stopped")
 
 
+@pytest.mark.nightly
 def test_an_answer_that_has_reached_its_limit_offers_to_continue(page: ChatPage) -> None:
     answer = page.answered("cut off")
     expect(answer).to_contain_text("reached its limit")
     expect(answer.get_by_role("button", name="Continue")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_another_version_of_an_answer_stands_beside_the_first(page: ChatPage) -> None:
     page.answered("which version")
     first = page.text().inner_text()
@@ -108,6 +114,7 @@ def test_another_version_of_an_answer_stands_beside_the_first(page: ChatPage) ->
     expect(page.button("Earlier version")).to_be_disabled()
 
 
+@pytest.mark.nightly
 def test_an_edited_message_begins_a_branch_and_the_old_one_remains(page: ChatPage) -> None:
     page.answered("alpha")
     page.answered("beta")
@@ -123,6 +130,7 @@ def test_an_edited_message_begins_a_branch_and_the_old_one_remains(page: ChatPag
     expect(page.text()).to_have_text("beta")
 
 
+@pytest.mark.nightly
 def test_conversations_are_switched_renamed_and_deleted(page: ChatPage) -> None:
     page.answered("the first talk")
     page.button("New chat").click()
@@ -151,6 +159,7 @@ def test_tool_calls_are_shown_and_their_results_sent(page: ChatPage) -> None:
     expect(page.tab.locator("[data-role=tool]")).to_contain_text("Result of weather")
 
 
+@pytest.mark.nightly
 def test_a_call_that_the_model_has_not_finished_is_not_offered(page: ChatPage) -> None:
     page.set(tools=json.dumps(WEATHER))
     answer = page.answered("half a call")
@@ -166,6 +175,7 @@ def test_an_answer_in_json_follows_the_schema_of_the_settings(page: ChatPage) ->
     assert json.loads(page.text(page.answered("which city")).inner_text()) == {"city": "Rome"}
 
 
+@pytest.mark.nightly
 def test_a_schema_that_is_not_json_is_reported_and_not_used(page: ChatPage) -> None:
     page.set(isJson=True, schema='{"type": "object"}')
     page.button("Settings").click()
@@ -182,6 +192,7 @@ def test_sampling_settings_and_the_system_prompt_reach_the_server(page: ChatPage
     assert body_of(sent.value)["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
+@pytest.mark.nightly
 def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage) -> None:
     page.set(temperature="0.75", top_p="0.92")
     page.button("Settings").click()
@@ -195,6 +206,7 @@ def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage)
     assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["sampling"] == {"top_p": 0.92}
 
 
+@pytest.mark.nightly
 def test_settings_that_are_easily_forgotten_are_named_beside_the_message(page: ChatPage) -> None:
     page.set(isJson=True, system="Be brief.", tools=json.dumps(WEATHER))
     expect(page.tab.locator(".composer")).to_contain_text("System prompt · JSON · Tools")
@@ -225,6 +237,7 @@ def test_sounds_and_texts_can_be_added_and_other_files_are_refused(page: ChatPag
     assert text["text"].startswith("list.csv:\n\na,b")
 
 
+@pytest.mark.nightly
 def test_files_that_are_added_at_once_are_all_kept(page: ChatPage) -> None:
     page.composer.evaluate(
         """(field) => {
@@ -245,6 +258,7 @@ def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> N
     expect(page.button("Regenerate answer")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
     with page.reporting_an_error():
         page.ask("too much")
@@ -263,6 +277,7 @@ def test_an_answer_that_failed_is_tried_again(page: ChatPage) -> None:
     expect(page.answer().get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
     page.answered("alpha")
     page.tab.keyboard.press("Control+Shift+O")
@@ -279,6 +294,7 @@ def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
     page.answer("done")
 
 
+@pytest.mark.nightly
 def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage) -> None:
     region = page.tab.locator("[aria-live=polite]#announcements")
     page.answered("sort a list")

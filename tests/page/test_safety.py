@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Response, expect
 
 from support.http.http_server import Server
+from support.nightly import nightly_but
 from support.page.chat_page import ChatPage, profile
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,7 @@ def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
     assert refused
 
 
+@pytest.mark.nightly
 def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server: Server) -> None:
     """Both the texts and what is sent, which is compressed and has a head for each file."""
     responses: list[Response] = []
@@ -59,7 +61,7 @@ def test_the_whole_page_weighs_less_than_200_kb(context: BrowserContext, server:
     page.assert_clean()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", nightly_but({"light"}, ["light", "dark"]))
 def test_the_page_breaks_no_rule_of_accessibility(browser: Browser, server: Server, theme: str) -> None:
     with profile(
         browser, viewport={"width": 1180, "height": 800}, color_scheme=theme, reduced_motion="reduce"
@@ -98,6 +100,7 @@ def assert_accessible(page: ChatPage) -> None:
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.nightly
 def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
     with profile(browser, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as context:
         page = ChatPage(context, server.url)
@@ -122,6 +125,7 @@ def width_beyond_the_screen(page: ChatPage) -> int:
     )
 
 
+@pytest.mark.nightly
 def test_a_chosen_theme_stays(page: ChatPage) -> None:
     page.button("Dark theme").click()
     page.tab.reload()

@@ -4,6 +4,8 @@ import itertools
 import json
 from typing import Final
 
+import pytest
+
 from corpus import Corpus, examples, texts
 from evaluate import held_out, is_right
 from lessons import Example, protocol
@@ -18,6 +20,7 @@ def test_the_same_seed_makes_the_same_text_and_another_seed_another() -> None:
     assert list(texts(5, 50)) != list(texts(500, 50))
 
 
+@pytest.mark.nightly
 def test_no_question_of_the_evaluation_is_asked_in_training() -> None:
     taught = {question(example) for example in itertools.islice(examples(0), 20_000)}
     asked = {question(example) for example in held_out(20)}
@@ -29,6 +32,7 @@ def question(example: Example) -> str:
     return json.dumps([example.messages[-1]["content"], example.tools])
 
 
+@pytest.mark.nightly
 def test_names_of_tools_and_parameters_of_the_evaluation_are_new() -> None:
     taught = set().union(*(tool_names(example) for example in itertools.islice(examples(0), 20_000)))
     calls = [example for example in held_out(20) if example.ability in ("one tool call", "two tool calls")]

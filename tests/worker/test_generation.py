@@ -1,4 +1,7 @@
-"""A real worker generates what mlx-lm generates, alone or in a batch."""
+"""A real worker generates what mlx-lm generates, alone or in a batch.
+
+One architecture runs for each commit. tests/generation/batching runs the others, with the engine in the test's process.
+"""
 
 import random
 from collections.abc import Iterator
@@ -8,6 +11,7 @@ from typing import Any
 import pytest
 
 from random_model import write_model
+from support.nightly import nightly_but
 from support.process.worker_process import WorkerProcess
 
 pytestmark = pytest.mark.slow
@@ -24,7 +28,7 @@ ONE_MODEL = pytest.mark.parametrize("model", ["qwen3"], indirect=True)
 """For what the architecture does not change."""
 
 
-@pytest.fixture(scope="module", params=["qwen3", "llama", "gemma3_text", "mamba"])
+@pytest.fixture(scope="module", params=nightly_but({"qwen3"}, ["qwen3", "llama", "gemma3_text", "mamba"]))
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / request.param
     return write_model(folder, request.param, printable=False)

@@ -15,11 +15,12 @@ from openai import OpenAI
 from support.http.http_server import Server, served
 from support.media.reading_media import encoded, in_base64, picture
 from support.models.random_speech import recording, write_parakeet, write_whisper
+from support.nightly import nightly_but
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=[write_parakeet, write_whisper])
+@pytest.fixture(scope="module", params=nightly_but({write_parakeet}, [write_parakeet, write_whisper]))
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return request.param(tmp_path_factory.mktemp("models") / "speech")
 

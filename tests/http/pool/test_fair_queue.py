@@ -278,7 +278,10 @@ def authorized(key: str | None) -> dict[str, str]:
 @pytest.mark.parametrize("keys", [(GREEDY, MODEST), (None, None)], ids=["keys", "connections"])
 @pytest.mark.parametrize(
     ("model", "worker", "tokens"),
-    [("mock", ["--worker", f"{MOCK} --token-ms 20"], 20), ("builtin:tiny", [], 40)],
+    [
+        ("mock", ["--worker", f"{MOCK} --token-ms 20"], 20),
+        pytest.param("builtin:tiny", [], 40, marks=pytest.mark.nightly),
+    ],
     ids=["mock", "real model"],
 )
 def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
