@@ -109,7 +109,7 @@ def test_a_model_that_needs_no_code_loads_beside_code_or_is_refused_and_runs_not
     assert not marker.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_type_of_the_libraries_runs_code_of_a_folder(tmp_path: Path) -> None:
     ran = opened_as_each_type(tmp_path)
     assert len(ran) > 200 and ran.keys() >= TRUSTING

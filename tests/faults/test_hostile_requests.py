@@ -14,6 +14,7 @@ import pytest
 from support.http.http_server import wait_until
 from support.models.long_context import CONTEXT, MAX_TOKENS, write_long_context
 from support.models.random_embeddings import write_embedding_model
+from support.nightly import nightly_but
 from support.process.process_waits import child_processes, wait_gone, watch
 from support.process.worker_process import Event, WorkerProcess
 
@@ -72,11 +73,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_long_context(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def beside(model: Path) -> Iterator[Beside]:
+    """One worker for the requests of many tests: each leaves it as it was."""
     with WorkerProcess() as worker:
         worker.load(model)
         yield Beside(worker)
+
+
+@pytest.fixture
+def worker(model: Path) -> Iterator[WorkerProcess]:
+    """A worker of a test's own, in which the test leaves work behind."""
+    with WorkerProcess() as worker:
+        worker.load(model)
+        yield worker
 
 
 def _schema(schema: Event) -> Event:
@@ -117,8 +127,8 @@ def test_a_text_that_there_is_no_memory_to_tokenize_is_refused_with_the_numbers(
         assert "12,000,000 bytes" in asked["error"] and "512.0 MiB" in asked["error"]
 
 
-@pytest.mark.parametrize("truncate", ["left", "middle"])
-@pytest.mark.parametrize("prompt", TOO_LONG.values(), ids=TOO_LONG)
+@pytest.mark.parametrize("truncate", nightly_but({"middle"}, ["left", "middle"]))
+@pytest.mark.parametrize("prompt", nightly_but({TOO_LONG["12 MB of one letter"]}, TOO_LONG.values()), ids=TOO_LONG)
 def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(model: Path, prompt: str, truncate: str) -> None:
     """To tokenize one of these texts takes more than the limit."""
     with WorkerProcess("--memory-limit", str(2**29)) as worker:
@@ -174,7 +184,7 @@ def test_a_schema_that_takes_for_ever_to_compile_is_given_up(beside: Beside) -> 
     assert "is too complex: to compile it" in error["error"]
 
 
-@pytest.mark.parametrize("pattern", ["((a{1000}){1000}){1000}", "(a{1000}){1000}"])
+@pytest.mark.parametrize("pattern", nightly_but({"(a{1000}){1000}"}, ["((a{1000}){1000}){1000}", "(a{1000}){1000}"]))
 def test_an_expression_that_multiplies_itself_is_refused(beside: Beside, pattern: str) -> None:
     error = beside.ask(
         slow=True, cmd="generate", prompt="x", max_tokens=5, format={"type": "regex", "pattern": pattern}
@@ -228,6 +238,7 @@ def test_a_template_that_takes_too_much_is_refused(beside: Beside, template: str
     assert beside.ask(**_chat(chat_template="{{ messages[0].content }}"))["event"] == "done", "the next one works"
 
 
+@pytest.mark.nightly
 def test_a_models_own_template_can_hang_no_worker(tmp_path: Path) -> None:
     template = write_long_context(tmp_path / "model") / "chat_template.jinja"
     template.unlink()
@@ -239,8 +250,7 @@ def test_a_models_own_template_can_hang_no_worker(tmp_path: Path) -> None:
         assert "this model's chat template takes longer than 5 s" in error["error"]
 
 
-def test_a_cancel_ends_a_request_that_is_being_prepared(beside: Beside) -> None:
-    worker = beside.worker
+def test_a_cancel_ends_a_request_that_is_being_prepared(worker: WorkerProcess) -> None:
     cancel = {"id": "cancel", "cmd": "cancel", "target": "hostile"}
     worker.send({"id": "hostile", **_chat(chat_template=ENDLESS)}, cancel)
     assert worker.terminal("cancel")["matched"] == 1
@@ -249,8 +259,7 @@ def test_a_cancel_ends_a_request_that_is_being_prepared(beside: Beside) -> None:
     assert worker.terminal("late")["finish_reason"] == "timeout"
 
 
-def test_a_plain_chat_waits_for_no_strangers_template_or_grammar(beside: Beside) -> None:
-    worker = beside.worker
+def test_a_plain_chat_waits_for_no_strangers_template_or_grammar(worker: WorkerProcess) -> None:
     hard = [f"hard {index}" for index in range(4)]
     worker.send(*({"id": id, **_chat(chat_template=ENDLESS + id)} for id in hard), {"id": "plain", **_chat()})
     done = worker.terminal("plain")
@@ -260,8 +269,7 @@ def test_a_plain_chat_waits_for_no_strangers_template_or_grammar(beside: Beside)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
-def test_no_process_outlives_the_worker(beside: Beside, signal_number: signal.Signals) -> None:
-    worker = beside.worker
+def test_no_process_outlives_the_worker(worker: WorkerProcess, signal_number: signal.Signals) -> None:
     worker.call({"id": "chat", **_chat()})
     # One is over after 5 s. The next one follows it, whenever this test looks.
     worker.send(*({"id": f"hostile {number}", **_chat(chat_template=f"{ENDLESS}{number}")} for number in range(12)))

@@ -14,7 +14,7 @@ from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.prompts.truncation import truncate_prompt
 from random_model import write_model
 from support.runners.generation_runners import (
-    FAMILIES,
+    EACH_FAMILY,
     Driver,
     FolderOf,
     RunnerOf,
@@ -37,7 +37,7 @@ def varied(number: int) -> Generate | Chat:
     return chat(text, max_tokens=limit) if number % 3 else Generate(prompt=text, max_tokens=limit)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_requests_that_join_and_leave_at_any_time_get_what_they_get_alone(
     family: str, runner_of: RunnerOf, folder_of: FolderOf
 ) -> None:

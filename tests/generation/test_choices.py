@@ -7,14 +7,14 @@ import pytest
 from lmwire_protocol import Generate, limits
 from lmwire_worker.engine.interface import TokenDelta
 from support.models.misbehaving_models import RAISES, write_misbehaving_model
-from support.runners.generation_runners import FAMILIES, Driver, RunnerOf, ask, choices, open_runner
+from support.runners.generation_runners import EACH_FAMILY, Driver, RunnerOf, ask, choices, open_runner
 
 pytestmark = pytest.mark.slow
 
 SAMPLED = {"temperature": 1.0, "max_tokens": 20}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 @pytest.mark.parametrize("length", [1, 2, 150])
 def test_each_choice_is_what_its_own_seed_gives_alone(family: str, length: int, runner_of: RunnerOf) -> None:
     prompt = [(7 * n) % 200 + 5 for n in range(length)]

@@ -15,7 +15,7 @@ from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.process.worker_process import WorkerProcess
-from support.runners.generation_runners import FAMILIES, FolderOf, RunnerOf, ask, open_runner, stock
+from support.runners.generation_runners import EACH_FAMILY, FolderOf, RunnerOf, ask, open_runner, stock
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def of_mlx_lm(folder: Path, prompt: list[int]) -> Any:
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_they_are_those_of_mlx_lm(
     family: str, folder_of: FolderOf, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_thinking_turned_off_is_an_empty_block(tokenizer: Any) -> None:
     assert tail(enable_thinking=False) == "<think>\n\n</think>\n\n"
 
 
+@pytest.mark.nightly  # the answers above show that it reads its weights
 def test_it_answers_questions_that_it_was_not_taught() -> None:
     scores = evaluate.evaluate(TINY, amount=1)
     right = sum(score.right for score in scores.values())

@@ -44,7 +44,9 @@ def imports(program: str, file: Path) -> list[str]:
     return list(dict.fromkeys(dropwhile(lambda name: not name.startswith("lmwire_worker."), after)))
 
 
-@pytest.mark.parametrize(("program", "number"), [("module", SIGTERM), ("mock", SIGHUP)])
+@pytest.mark.parametrize(
+    ("program", "number"), [("module", SIGTERM), pytest.param("mock", SIGHUP, marks=pytest.mark.nightly)]
+)
 def test_a_signal_at_any_import_ends_the_worker_with_0(
     program: str, number: Signals, tmp_path: Path, pool: ThreadPoolExecutor
 ) -> None:

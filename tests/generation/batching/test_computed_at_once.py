@@ -10,7 +10,7 @@ from lmwire_worker.generation.batching import chunks
 from lmwire_worker.generation.batching.chunks import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import FAMILIES, RunnerOf, ask, watch_chunks
+from support.runners.generation_runners import EACH_FAMILY, RunnerOf, ask, watch_chunks
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ def test_a_gpu_computes_the_whole_chunk(runner: GenerationRunner, monkeypatch: p
     assert shapes == [(4, 300)]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_answers_are_the_same_in_shared_chunks(
     family: str, runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

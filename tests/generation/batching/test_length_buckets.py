@@ -1,7 +1,4 @@
-"""Rows of very different length run in groups of their own, and nothing else changes.
-
-One family runs for each commit, with the caches of whole and of sliding attention. test_mix.py runs each family.
-"""
+"""Rows of very different length run in groups of their own, and nothing else changes."""
 
 from typing import Any
 
@@ -18,8 +15,7 @@ from lmwire_worker.generation.batching.length_buckets import (
 )
 from lmwire_worker.generation.prefill_policy import SATURATING_TOKENS, PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from support.nightly import nightly_but
-from support.runners.generation_runners import FAMILIES, Driver, FolderOf, RunnerOf, ask, choices, open_runner
+from support.runners.generation_runners import EACH_FAMILY, Driver, FolderOf, RunnerOf, ask, choices, open_runner
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +116,7 @@ def test_rows_in_between_go_with_those_below_them_as_long_as_they_may() -> None:
 # What comes of it.
 
 
-@pytest.mark.parametrize("family", nightly_but({"gemma3_text"}, FAMILIES))
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_answers_in_length_buckets_are_those_given_alone(family: str, runner_of: RunnerOf) -> None:
     runner = runner_of(family)
     requests = [short(number, temperature=number % 2) for number in range(MANY)] + [long(), long(temperature=1.0)]

@@ -16,7 +16,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
 from support.models.adapters import Host, write_adapter
 from support.process.worker_process import WorkerProcess
-from support.runners.generation_runners import FAMILIES, FolderOf, ask
+from support.runners.generation_runners import EACH_FAMILY, FolderOf, ask
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def adapter(tmp_path: Path, model: Path) -> Path:
     return write_adapter(tmp_path / "adapter", model)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_unloading_an_adapter_restores_the_base_model(family: str, folder_of: FolderOf, tmp_path: Path) -> None:
     model = folder_of(family)
     adapter = write_adapter(tmp_path / "adapter", model)

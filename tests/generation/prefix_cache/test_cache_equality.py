@@ -14,6 +14,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sequence import Sequence
 from random_model import write_model
 from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
+from support.nightly import nightly_but
 from support.runners.generation_runners import Answer, Driver, RunnerOf, ask, chat, choices, open_runner
 
 pytestmark = pytest.mark.slow
@@ -61,7 +62,7 @@ whatever_the_cache = pytest.mark.parametrize("runner", ["qwen3"], indirect=True)
 with_or_without_states = pytest.mark.parametrize("runner", ["qwen3", "mamba"], indirect=True)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=nightly_but({"qwen3", "gemma3_text", "qwen3_next"}, KINDS))
 def runner(request: pytest.FixtureRequest, runner_of: RunnerOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     runner = runner_of(request.param)

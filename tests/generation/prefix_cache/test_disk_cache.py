@@ -20,7 +20,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from random_model import write_model
 from support.process.worker_process import SECONDS
-from support.runners.generation_runners import FAMILIES, Answer, Driver, ask
+from support.runners.generation_runners import EACH_FAMILY, Answer, Driver, ask
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +105,7 @@ def leave(workers: Workers, *prompts: list[int], family: str = "llama", **fields
     return answers
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_a_restarted_worker_uses_the_cache_and_answers_the_same(workers: Workers, family: str) -> None:
     (cold,) = leave(workers, PROMPT, family=family)
     count, warm = cached(workers.start(family), request())

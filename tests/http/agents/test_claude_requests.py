@@ -13,6 +13,7 @@ from lmwire_http.anthropic.tool_set import ToolSet
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER, UnknownFields
 from support.http.http_server import Server
 from support.http.raw_http import asked
+from support.nightly import nightly_but
 
 TURNS = ("claude_first_turn", "claude_after_call", "claude_second_turn")
 NAMES = (*TURNS, "claude_after_tool_search", "claude_other_model")
@@ -40,7 +41,7 @@ def data_of(events: bytes, name: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", nightly_but({"claude_after_call"}, NAMES))
 def test_claude_code_is_answered_under_the_name_that_it_sent(tiny_server: Server, name: str) -> None:
     answer = asked(tiny_server.url, "POST", PATH, {**recorded(name), "max_tokens": 8, "model": "claude-x"}, **BETAS)
     assert answer.status == 200

@@ -1,4 +1,4 @@
-"""Effects of the options of `lmwire serve`, each in a real server. Other files test the rest."""
+"""Effects of the options of `lmwire serve`, each on a server of its own. Other files test the rest."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ import pytest
 
 from lmwire_worker.models.resolve import BUILTIN
 from random_model import write_model
-from support.http.http_server import MOCK, Server, served_process, stopped_worker
+from support.http.http_server import MOCK, Server, served, served_process, stopped_worker
 from support.http.ports import unused_port
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
@@ -36,12 +36,12 @@ def logprob(server: Server) -> float:
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Server]:
-    with served_process(TINY) as server:
+    with served(TINY) as server:
         yield server
 
 
 def test_a_draft_model_has_tokens_accepted_that_it_proposed(plain: Server) -> None:
-    with served_process(TINY, "--draft", TINY) as drafting:
+    with served(TINY, "--draft", TINY) as drafting:
         drafted, alone = (ask(server, max_tokens=20, temperature=0).json for server in (drafting, plain))
     assert drafted["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] > 0
     assert alone["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
@@ -50,7 +50,7 @@ def test_a_draft_model_has_tokens_accepted_that_it_proposed(plain: Server) -> No
 
 def test_a_shorter_context_holds_less(plain: Server) -> None:
     long = chat_body("word " * 100, model=TINY, max_tokens=1)
-    with served_process(TINY, "--context-len", "64") as server:
+    with served(TINY, "--context-len", "64") as server:
         refused = asked(server.url, "POST", CHAT, long)
     assert refused.status == 400
     assert refused.json["error"]["code"] == "context_length_exceeded"
@@ -58,7 +58,7 @@ def test_a_shorter_context_holds_less(plain: Server) -> None:
 
 
 def test_keys_and_values_of_fewer_bits_are_others(plain: Server) -> None:
-    with served_process(TINY, "--kv-bits", "4") as server:
+    with served(TINY, "--kv-bits", "4") as server:
         assert logprob(server) != logprob(plain)
 
 
@@ -83,46 +83,46 @@ def test_a_model_has_its_own_sampling_defaults(tmp_path: Path) -> None:
         assert answer.status == 200, answer.body
         return answer.json["choices"][0]["text"]
 
-    with served_process(str(folder)) as server:
+    with served(str(folder)) as server:
         assert text(server) == text(server, **own)
         assert text(server, **wanted) != text(server)
         answered = asked(server.url, "POST", "/v1/responses", {"input": "Hi", "model": str(folder)}).json
         assert answered["temperature"] == 0
-    with served_process(str(folder), "--generation-config", "none") as server:
+    with served(str(folder), "--generation-config", "none") as server:
         assert text(server) == text(server, **wanted)
 
 
 def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:
     adapter = write_adapter(tmp_path / "adapter", BUILTIN / "tiny")
-    with served_process(TINY, "--adapter", str(adapter)) as server:
+    with served(TINY, "--adapter", str(adapter)) as server:
         assert logprob(server) != logprob(plain)
 
 
 def test_a_chat_template_is_chosen_by_name(tmp_path: Path) -> None:
     (tmp_path / "long.jinja").write_text("{{ 'a ' * 500 }}{{ messages[0].content }}")
-    with served_process(TINY, "--template-dir", str(tmp_path), "--chat-template", "long") as server:
+    with served(TINY, "--template-dir", str(tmp_path), "--chat-template", "long") as server:
         assert ask(server, max_tokens=1).json["usage"]["prompt_tokens"] > 500
-    with served_process(TINY, "--chat-template", "nowhere") as server:
+    with served(TINY, "--chat-template", "nowhere") as server:
         refused = ask(server, max_tokens=1)
     assert refused.status == 400
     assert "there are: default" in refused.json["error"]["message"]
 
 
 def test_a_model_that_is_larger_than_the_memory_is_refused(tmp_path: Path) -> None:
-    with served_process(TINY, "--memory", "1M") as server:
+    with served(TINY, "--memory", "1M") as server:
         refused = ask(server)
     assert refused.status == 507
     assert refused.json["error"]["code"] == "out_of_memory"
     twin = str(shutil.copytree(BUILTIN / "tiny", tmp_path / "twin"))
     for options, has_limit in (((), True), (("--memory", "none"), False)):
-        with served_process(TINY, twin, *options) as server:
+        with served(TINY, twin, *options) as server:
             assert {ask(server, model=model).status for model in (TINY, twin)} == {200}
         assert any("all models together may take" in line for line in server.log) == has_limit
 
 
 def test_the_disk_cache_has_a_folder_and_a_size(tmp_path: Path) -> None:
     for folder, size, expected in (("much", "1G", True), ("nothing", "1", False)):
-        with served_process(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
+        with served(TINY, "--cache-dir", str(tmp_path / folder), "--cache-disk", size) as server:
             assert ask(server, words="word " * 300, max_tokens=8).status == 200
         assert any(file.is_file() for file in (tmp_path / folder).rglob("*")) == expected
 
@@ -141,23 +141,23 @@ def test_answers_to_requests_without_a_limit_have_the_servers(plain: Server) -> 
         usages = [answer.json["usage"] for answer in answers]
         return [usage.get("completion_tokens", usage.get("output_tokens")) for usage in usages]
 
-    with served_process(TINY, "--max-tokens", "3") as server:
+    with served(TINY, "--max-tokens", "3") as server:
         assert lengths(server) == [3, 3, 3]
         assert lengths(server, limit=5) == [5, 5, 5]
-    with served_process(TINY, "--context-len", "64") as server:
+    with served(TINY, "--context-len", "64") as server:
         chat, completion, response = lengths(server)
     assert completion == 16
     assert chat == response > 16
 
 
 def test_a_body_that_is_too_large_is_refused() -> None:
-    with served_process("--worker", MOCK, "--max-body", "100") as server:
+    with served("--worker", MOCK, "--max-body", "100") as server:
         assert ask(server, model="mock", stop="word " * 100).status == 413
         assert asked(server.url, "POST", CHAT, chat_body("a", model="mock")).status == 200
 
 
 def test_the_oldest_stored_response_is_dropped_at_the_limit() -> None:
-    with served_process("--worker", MOCK, "--stored", "1") as server:
+    with served("--worker", MOCK, "--stored", "1") as server:
         first, second = (
             asked(server.url, "POST", "/v1/responses", {"model": "mock", "input": "a"}).json["id"] for _ in range(2)
         )
@@ -166,13 +166,13 @@ def test_the_oldest_stored_response_is_dropped_at_the_limit() -> None:
 
 
 def test_a_model_that_is_not_used_leaves_memory() -> None:
-    with served_process("mock", "--worker", MOCK, "--idle", "0.05") as server:
+    with served("mock", "--worker", MOCK, "--idle", "0.05") as server:
         assert ask(server, model="mock").status == 200
         server.wait_for("lmwire_model_loaded", 0, model="mock")
 
 
 def test_a_model_has_as_many_workers_as_asked_for() -> None:
-    with served_process("mock", "--worker", MOCK, "--replicas", "2") as server:
+    with served("mock", "--worker", MOCK, "--replicas", "2") as server:
         assert ask(server, model="mock").status == 200
         metrics = asked(server.url, "GET", "/metrics").body.decode()
     assert 'replica="1"' in metrics
@@ -181,12 +181,12 @@ def test_a_model_has_as_many_workers_as_asked_for() -> None:
 
 def test_the_port_is_the_given_one() -> None:
     port = unused_port()
-    with served_process("--worker", MOCK, "--port", str(port)) as server:
+    with served("--worker", MOCK, "--port", str(port)) as server:
         assert server.url == f"http://127.0.0.1:{port}"
 
 
 def test_the_host_is_the_given_one() -> None:
-    with served_process("--worker", MOCK, "--host", "localhost") as server:
+    with served("--worker", MOCK, "--host", "localhost") as server:
         assert server.url.startswith("http://localhost:")
         assert asked(server.url, "GET", "/v1/models").status == 200
 
@@ -215,14 +215,14 @@ def test_a_model_is_downloaded_for_a_request_if_that_is_allowed(
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        with served_process() as server:
+        with served() as server:
             assert (ask(server, model=name).status, hub.requests) == (404, [])
-        with served_process("--download") as server:
+        with served("--download") as server:
             assert ask(server, model=name, max_tokens=1).status == 200
 
 
 def test_the_models_that_are_named_are_served_and_no_others() -> None:
-    with served_process("mock", "--worker", MOCK) as server:
+    with served("mock", "--worker", MOCK) as server:
         listed = json.loads(asked(server.url, "GET", "/v1/models").body)
         assert [model["id"] for model in listed["data"]] == ["mock"]
         assert ask(server, model="other").status == 404

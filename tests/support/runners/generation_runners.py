@@ -15,9 +15,13 @@ from lmwire_protocol.events import Logprob
 from lmwire_worker.engine.interface import Failed, PrefillProgress, RunnerEvent, TokenDelta, ToolCallDelta
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
+from support.nightly import nightly_but
 from support.process.worker_process import SECONDS
 
 FAMILIES = ("llama", "qwen3", "gemma3_text", "mamba", "qwen3_next")
+EACH_FAMILY = nightly_but({"gemma3_text", "qwen3_next"}, FAMILIES)
+"""The families as a test's parameter. Those two have every kind of cache: keys and values, a window of them, states.
+At night the others run too, which have one kind each."""
 
 FolderOf = Callable[[str], Path]
 """Function that returns the folder of a tiny model of a family."""
