@@ -15,7 +15,7 @@ from mlx_lm import utils
 from lmwire_protocol import RequestError
 from lmwire_worker.generation.language_model import check_architecture, open_shared_weights
 from lmwire_worker.models.architectures import import_architecture, read_config
-from random_model import EACH_FAMILY, write_model
+from random_model import FAMILIES, write_model
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def quantized(folder: Path, **settings: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("family", EACH_FAMILY)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_plain_model(family: str, tmp_path: Path) -> None:
     check(write_model(tmp_path, family))
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from random_model import EACH_FAMILY, write_model
+from random_model import FAMILIES, write_model
 from support.runners.generation_runners import ask, chat, open_runner
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("family", EACH_FAMILY)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_text_is_printable(family: str, tmp_path: Path) -> None:
     answers = ask(
         open_runner(write_model(tmp_path / "model", family)), *(chat(f"hi {n}", max_tokens=40) for n in range(4))

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from support.http.anthropic_http import MODEL, client, user
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served
 from support.process.worker_process import SECONDS
 
 
@@ -76,7 +76,7 @@ def test_a_schema_that_cannot_be_enforced_is_named_in_the_clients_field(tiny_ser
 def test_a_strict_server_refuses_thinking_that_the_model_cannot_do() -> None:
     template = "{% for message in messages %}{{ message.content }}{% endfor %}"
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    with served_process("builtin:tiny", "--request-templates", "--strict") as server:
+    with served("builtin:tiny", "--request-templates", "--strict") as server:
         message = refusal(server, model="builtin:tiny", chat_template=template, thinking=thinking)
     assert message.startswith("thinking: this model has no reasoning")
 
@@ -84,7 +84,7 @@ def test_a_strict_server_refuses_thinking_that_the_model_cannot_do() -> None:
 @pytest.mark.slow
 def test_a_strict_server_refuses_tools_that_it_does_not_run_and_edits_that_it_does_not_make() -> None:
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_tool_uses_20250919"}]
-    with served_process("--worker", MOCK, "--strict") as server:
+    with served("--worker", MOCK, "--strict") as server:
         message = refusal(server, tools=[{"type": "web_search_20250305", "name": "web_search"}])
         assert message.startswith("tools[0]: the type web_search_20250305 is not served here")
         message = refusal(server, context_management={"edits": edits})

@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served
 from support.process.worker_process import SECONDS
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ RULES: list[dict[str, Any]] = [
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     scenario = tmp_path_factory.mktemp("scenario") / "chat.json"
     scenario.write_text(json.dumps({"rules": RULES}))
-    with served_process("--worker", f"{MOCK} --scenario {scenario}") as server:
+    with served("--worker", f"{MOCK} --scenario {scenario}") as server:
         yield server
 
 

@@ -16,7 +16,7 @@ from lmwire_http.pool.fair_queue import LOOKAHEAD_DIVISOR, FairQueue
 from lmwire_http.pool.managed_model import MAX_DECODING, MAX_PROMPTS
 from support.http.http_pool import MOCK as COMMAND
 from support.http.http_pool import awaited, pooled, until
-from support.http.http_server import MOCK, Server, served_process, stopped_worker, wait_until
+from support.http.http_server import MOCK, Server, served, served_process, stopped_worker, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
 ROWS = 64
@@ -231,7 +231,7 @@ def test_images_wait_until_those_of_others_are_decoded(
     message = {"role": "user", "content": content}
     body = {"model": "mock", "stream": True, "messages": [message], "strict_media": False}
     with (
-        served_process("mock", "--worker", f"{MOCK} --scenario {tmp_path / 'decodes.json'}") as server,
+        served("mock", "--worker", f"{MOCK} --scenario {tmp_path / 'decodes.json'}") as server,
         ExitStack() as clients,
     ):
         for _ in range(MANY):
@@ -313,7 +313,7 @@ def test_one_clients_many_large_requests_do_not_hold_up_anothers_small_one(
 @pytest.fixture
 def full_server() -> Iterator[Server]:
     """One whose worker's rows are all taken by requests that do not end, and one more for each eight."""
-    with served_process("mock", "--worker", HELD) as server, ExitStack() as clients:
+    with served("mock", "--worker", HELD) as server, ExitStack() as clients:
         for _ in range(OUTSTANDING):
             clients.enter_context(RawClient(server.url)).chat("wait", stream=True)
         server.wait_for(IN_FLIGHT, OUTSTANDING)
@@ -340,7 +340,7 @@ def test_counting_tokens_does_not_queue(full_server: Server) -> None:
 @pytest.mark.slow
 def test_the_time_in_the_queue_is_measured() -> None:
     with (
-        served_process("mock", "--worker", HELD) as server,
+        served("mock", "--worker", HELD) as server,
         ExitStack() as clients,
         RawClient(server.url) as first,
         RawClient(server.url) as queued,
@@ -360,7 +360,7 @@ def test_the_time_in_the_queue_is_measured() -> None:
 @pytest.mark.slow
 def test_clients_that_do_not_read_their_answers_hold_up_nobody() -> None:
     """Rows are free when the worker is done, which has nothing to do with who reads what it made."""
-    with served_process("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
+    with served("mock", "--worker", MOCK, "--client-timeout", "1h") as server, ExitStack() as clients:
         for _ in range(OUTSTANDING // MANY + 1):
             client = clients.enter_context(RawClient(server.url))
             client.chat("long" * 1000, stream=True, n=MANY, max_tokens=200)  # more than sockets hold

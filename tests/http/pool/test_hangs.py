@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.http.http_server import MOCK, served_process, wait_until
+from support.http.http_server import MOCK, served, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 from support.process.process_waits import is_there
 from support.process.stepped_worker import in_a_row, let_through
@@ -80,7 +80,7 @@ def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model(
 
 def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
     command = shlex.join(in_a_row(tmp_path, STALLS, "--token-ms 5"))
-    with served_process("--worker", command, "--step-limit", STEP_LIMIT) as server:
+    with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
         with RawClient(server.url) as doomed, RawClient(server.url) as other:
             doomed.chat("hello", stream=True)
             doomed.read_until(b"\r\n\r\n")
@@ -92,7 +92,7 @@ def test_a_hang_does_not_affect_other_models(tmp_path: Path) -> None:
 
 
 def test_a_load_may_take_long_while_it_reports_progress() -> None:
-    with served_process("--worker", f"{MOCK} --fault slow-load:seconds=15", "--step-limit", STEP_LIMIT) as server:
+    with served("--worker", f"{MOCK} --fault slow-load:seconds=15", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200
         assert server.figure("lmwire_worker_deaths_total") == 0
 
@@ -101,7 +101,7 @@ def test_a_load_that_hangs_is_ended_and_the_next_request_loads_anew(tmp_path: Pa
     scenario = tmp_path / "scenario.json"
     scenario.write_text('{"rules": [{"match": {"cmd": "load"}, "reply": {"then": "hang"}}]}')
     command = shlex.join(in_a_row(tmp_path / "workers", f"--scenario {scenario}", ""))
-    with served_process("--worker", command, "--step-limit", STEP_LIMIT) as server:
+    with served("--worker", command, "--step-limit", STEP_LIMIT) as server:
         answer = asked(server.url, "POST", CHAT, chat_body("hello"))
         assert (answer.status, answer.json["error"]["message"]) == (503, PROBLEM)
         assert asked(server.url, "POST", CHAT, chat_body("hello")).status == 200

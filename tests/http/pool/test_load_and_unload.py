@@ -10,7 +10,7 @@ import pytest
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool, managed_model
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
-from support.http.http_server import Server, served_process
+from support.http.http_server import Server, served
 from support.http.raw_http import CHAT, chat_body
 from support.http.raw_http import asked as http
 from support.process.stepped_worker import in_a_row, let_through, started
@@ -20,7 +20,7 @@ KEY = "secret"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served_process("builtin:tiny", "--api-key", KEY) as server:
+    with served("builtin:tiny", "--api-key", KEY) as server:
         yield server
 
 

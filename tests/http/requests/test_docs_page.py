@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import lmwire_http
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, asked, chat_body
 from support.process.programs import program
 from support.process.worker_process import SECONDS
@@ -87,7 +87,7 @@ def test_the_page_needs_nothing_that_the_policy_forbids(mock_server: Server) -> 
 
 @pytest.mark.slow
 def test_with_api_keys_the_page_is_open_and_its_requests_need_one() -> None:
-    with served_process("--worker", MOCK, "--api-key", "k-1") as server:
+    with served("--worker", MOCK, "--api-key", "k-1") as server:
         assert asked(server.url, "GET", "/docs").status == 200
         assert asked(server.url, "POST", CHAT, chat_body("x")).status == 401
         assert asked(server.url, "POST", CHAT, chat_body("x"), x_api_key="k-1").status == 200

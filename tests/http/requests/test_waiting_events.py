@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served, served_process
 from support.http.raw_http import CHAT, RawClient
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ OFTEN: Final = ("--keep-alive", "0.05")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served_process("--worker", HELD, *OFTEN) as server:
+    with served("--worker", HELD, *OFTEN) as server:
         yield server
 
 
@@ -47,7 +47,7 @@ def reading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     """Serve a mock worker that reports the progress of each prompt, and then waits."""
     scenario = tmp_path_factory.mktemp("scenario") / "prefill.json"
     scenario.write_text(json.dumps({"rules": [{"reply": {"progress": PREFILL, "tokens": ["Read."], "then": "wait"}}]}))
-    with served_process("--worker", f"{MOCK} --scenario {scenario}", "--keep-alive", "60") as server:
+    with served("--worker", f"{MOCK} --scenario {scenario}", "--keep-alive", "60") as server:
         yield server
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, asked
 from support.process.lmwire_command import lmwire
 
@@ -26,7 +26,7 @@ DESCRIPTION: Final = "Get the weather of a city."
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Server]:
-    with served_process(TINY, "--strict-tools", "--reasoning", "off") as server:
+    with served(TINY, "--strict-tools", "--reasoning", "off") as server:
         yield server
 
 
@@ -81,14 +81,14 @@ def test_a_count_of_tokens_has_the_servers_reasoning(strict: Server) -> None:
 
 
 def test_a_server_turns_reasoning_on_unless_the_request_turns_it_off() -> None:
-    with served_process(TINY, "--reasoning", "on") as server:
+    with served(TINY, "--reasoning", "on") as server:
         assert reasoning(server)
         assert not reasoning(server, reasoning_effort="none")
 
 
 @pytest.mark.parametrize(("mode", "wish"), [("off", "high"), ("on", "none")])
 def test_an_operator_can_force_reasoning_on_or_off(mode: str, wish: str) -> None:
-    with served_process(TINY, "--reasoning", mode, "--force-reasoning") as server:
+    with served(TINY, "--reasoning", mode, "--force-reasoning") as server:
         assert bool(reasoning(server, reasoning_effort=wish)) == (mode == "on")
         kwargs = {"enable_thinking": mode == "off"}
         assert bool(reasoning(server, chat_template_kwargs=kwargs)) == (mode == "on")
@@ -102,7 +102,7 @@ def test_the_markers_of_reasoning_can_be_named(tiny_server: Server) -> None:
     plain = post(tiny_server, CHAT, **who)["choices"][0]["message"]["content"]
     before, _, rest = plain.partition(" tiny ")
     between, _, after = rest.partition(" ships ")
-    with served_process(TINY, "--reasoning-start", " tiny ", "--reasoning-end", " ships ") as server:
+    with served(TINY, "--reasoning-start", " tiny ", "--reasoning-end", " ships ") as server:
         message = post(server, CHAT, **who)["choices"][0]["message"]
     assert (message["content"], message["reasoning_content"]) == (before + after, between)
 

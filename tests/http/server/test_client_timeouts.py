@@ -7,7 +7,7 @@ from socket import MSG_PEEK
 
 import pytest
 
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, RawClient, chat_body, request
 from support.process.worker_process import SECONDS
 
@@ -20,21 +20,21 @@ POURED = 2_000_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     script = Path(__file__).parents[1] / "held_answers.json"
-    with served_process("--worker", f"{MOCK} --scenario {script}", "--client-timeout", "1") as server:
+    with served("--worker", f"{MOCK} --scenario {script}", "--client-timeout", "1") as server:
         yield server
 
 
 @pytest.fixture
 def crowded_server() -> Iterator[Server]:
     script = Path(__file__).parents[1] / "held_answers.json"
-    with served_process("--worker", f"{MOCK} --scenario {script}", "--max-connections", "3") as server:
+    with served("--worker", f"{MOCK} --scenario {script}", "--max-connections", "3") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def slow_server() -> Iterator[Server]:
     """It waits for any byte for long, and for all of a body not."""
-    with served_process("--worker", MOCK, "--body-timeout", "1") as server:
+    with served("--worker", MOCK, "--body-timeout", "1") as server:
         yield server
 
 
@@ -72,7 +72,7 @@ def test_the_body_of_a_refused_request_is_not_read_for_ever(slow_server: Server)
 
 
 def test_a_body_that_comes_in_time_is_served() -> None:
-    with served_process("--worker", MOCK, "--body-timeout", str(SECONDS)) as server, RawClient(server.url) as client:
+    with served("--worker", MOCK, "--body-timeout", str(SECONDS)) as server, RawClient(server.url) as client:
         whole = request("POST", CHAT, chat_body("hello"))
         for start in range(0, len(whole), 16):
             client.send(whole[start : start + 16])
