@@ -135,8 +135,13 @@ def is_listed(command: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
-    [block for block in BLOCKS if not all(is_listed(command.text) for command in commands_of(block))],
-    ids=lambda block: f"{block.page}:{block.line}",
+    [
+        pytest.param(
+            block, marks=() if block.page == "README.md" else pytest.mark.nightly, id=f"{block.page}:{block.line}"
+        )
+        for block in BLOCKS
+        if not all(is_listed(command.text) for command in commands_of(block))
+    ],
 )
 def test_the_block_runs(block: Block, place: Place) -> None:
     script, shown, url = "", "", None

@@ -7,6 +7,7 @@ import pytest
 
 from random_model import write_model
 from support.models.misbehaving_models import SLEEPS, write_misbehaving_model
+from support.nightly import nightly_but
 from support.process.dying_host import WAYS, Host
 from support.process.worker_process import SECONDS, WorkerProcess
 
@@ -57,7 +58,9 @@ def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) ->
         host.go()
 
 
-@pytest.mark.parametrize("state", ["importing", "loading", "warm-up", "prefill", "decoding"])
+@pytest.mark.parametrize(
+    "state", nightly_but({"loading", "decoding"}, ["importing", "loading", "warm-up", "prefill", "decoding"])
+)
 def test_a_host_that_goes_while_its_worker_has_a_real_model(state: str, model: Path, slow_model: Path) -> None:
     def go(way: str) -> None:
         with Host(way) as host:

@@ -21,12 +21,14 @@ from lmwire_worker.multimodal.detect import SUPPORTED_TYPES
 from random_model import write_model
 from random_vision import write_vision_model
 from support.http.http_server import served_process
-from support.models import hostile_types
+from support.models import hostile_models
 from support.models.hostile_models import Trap, bring_code, write_hostile_got, write_hostile_model
 from support.models.random_speech import write_whisper
 from support.process.lmwire_command import lmwire
 from support.process.worker_process import SECONDS, WorkerProcess
 
+HOSTILE_TYPES = str(Path(hostile_models.__file__).with_name("hostile_types.py"))
+"""A program, which imports so much that no test should."""
 TRUSTING = {
     "mlx_vlm.got", "mlx_vlm.inkling", "mlx_audio.glmasr", "mlx_audio.higgs_audio_3", "mlx_audio.mega_asr",
     "mlx_audio.moss_music", "mlx_audio.moss_transcribe_diarize", "mlx_audio.qwen3_asr",
@@ -126,7 +128,7 @@ def opened_as_each_type(root: Path, *unguarded: str) -> dict[str, bool]:
     """Return for each type whether a folder's code ran."""
     environment = os.environ | {"HF_HOME": str(root / "home"), "HF_HUB_OFFLINE": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, hostile_types.__file__, str(root), *unguarded]
+    command = [sys.executable, HOSTILE_TYPES, str(root), *unguarded]
     output = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=5 * SECONDS
     )

@@ -176,6 +176,7 @@ def test_a_schema_that_is_too_large_is_refused_with_the_part_at_fault(
     assert (error["code"], error["field"]) == ("invalid_request", field)
 
 
+@pytest.mark.nightly  # the expression below is the sample
 def test_a_schema_that_takes_for_ever_to_compile_is_given_up(beside: Beside) -> None:
     divisors = [{"type": "integer", "multipleOf": prime} for prime in (97, 89, 83, 79)]
     error = beside.ask(slow=True, **_schema({"type": "object", "properties": {"a": {"allOf": divisors}}}))

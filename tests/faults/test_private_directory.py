@@ -152,6 +152,7 @@ def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_benchmarks_baseline_loads_nothing_from_a_shared_tmp(tmp_path: Path, shared: Path) -> None:
     model = str(random_model.write_model(tmp_path / "model", num_hidden_layers=1))
     command = ("bench", "pipe", "--model", model, "--tokens", "3", "--rounds", "1")

@@ -45,17 +45,25 @@ def imports(program: str, file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("program", "number"), [("module", SIGTERM), pytest.param("mock", SIGHUP, marks=pytest.mark.nightly)]
+    ("program", "number", "every"),
+    [
+        ("module", SIGTERM, 5),
+        pytest.param("module", SIGTERM, 1, marks=pytest.mark.nightly),
+        pytest.param("mock", SIGHUP, 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_signal_at_any_import_ends_the_worker_with_0(
-    program: str, number: Signals, tmp_path: Path, pool: ThreadPoolExecutor
+    program: str, number: Signals, every: int, tmp_path: Path, pool: ThreadPoolExecutor
 ) -> None:
+    """For each commit one import of five gets the signal."""
+
     def end(module: str) -> int:
         with start(program, SIGNAL_AT=f"{module} {number:d}") as worker:
             return worker.process.wait(SECONDS)
 
     modules = imports(program, tmp_path / "imports")
     assert {"lmwire_worker.worker", "msgspec", "lmwire_worker.session.lifecycle"} <= set(modules)
+    modules = modules[::every]
     codes = dict(zip(modules, pool.map(end, modules), strict=True))
     assert {module: code for module, code in codes.items() if code != 0} == {}
 

@@ -32,7 +32,7 @@ def twin(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "memory",
     [
-        "24000000",  # below the files of both
+        pytest.param("24000000", marks=pytest.mark.nightly),  # below the files of both
         "30000000",  # above the files of both, below their loads
     ],
 )
