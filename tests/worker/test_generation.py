@@ -68,8 +68,9 @@ def test_interleaved_chats_give_the_text_of_single_streams(worker: WorkerProcess
         worker.send(*({"id": f"c{i}", "cmd": "chat", "messages": MESSAGES[i], "max_tokens": MAX_TOKENS} for i in batch))
         worker.first_token(f"c{batch[0]}")
     for i, text in enumerate(expected):
-        worker.terminal(f"c{i}")
-        assert worker.text(f"c{i}") == text
+        is_cut = worker.terminal(f"c{i}")["finish_reason"] == "length"
+        unfinished = "\ufffd" if is_cut else ""  # mlx-lm writes what it has of a cut character
+        assert worker.text(f"c{i}").rstrip(unfinished) == text.rstrip(unfinished)
     assert len(set(expected)) > 4, "the model says something different to each"
 
 
