@@ -2,8 +2,8 @@
 
 `make check` runs the tests without that mark, so it is checked, not believed. The interpreter reports each start of a
 process to an audit hook, and mlx's one way to read weights is wrapped. The sandbox and the decoder of media are exempt:
-all tests of a process share them, and whichever is first to need one starts it. So is `uname`, with which Python's
-`platform` finds the processor once.
+all tests of a process share them, and whichever is first to need one starts it. So are `uname`, with which Python's
+`platform` finds the processor once, and the programs with which matplotlib lists a new machine's fonts once.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any
 import mlx.core as mx
 
 _STARTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"))
-_SHARED = frozenset(("lmwire_worker.sandbox", "lmwire_worker.media_decoder", "uname"))
+_SHARED = frozenset(("lmwire_worker.sandbox", "lmwire_worker.media_decoder", "uname", "fc-list", "system_profiler"))
 
 
 class SlowWork:
