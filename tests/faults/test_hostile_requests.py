@@ -83,7 +83,7 @@ def beside(model: Path) -> Iterator[Beside]:
 
 @pytest.fixture
 def worker(model: Path) -> Iterator[WorkerProcess]:
-    """A worker of a test's own, in which the test leaves work behind."""
+    """A worker of a test's own, for tests that leave requests unfinished."""
     with WorkerProcess() as worker:
         worker.load(model)
         yield worker
