@@ -12,7 +12,8 @@ import pytest
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
 from lmwire_protocol.messages import Message
-from lmwire_worker.generation.structured_output import Constraint, TokenMasks, token_masks
+from lmwire_worker.generation.structured_output import Constraint, token_masks
+from lmwire_worker.generation.structured_output.token_masks import TokenMasks
 from support.runners.constrained import Speaker, allowed_tokens, write_tokenizer
 
 
@@ -37,11 +38,6 @@ def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[in
     """Return the tokens that a row alone may generate next."""
     (row,) = allowed_tokens(TokenMasks([constraint]), [newest], speaker.size)
     return set(np.flatnonzero(row).tolist())
-
-
-def test_a_batch_without_constraints_is_idle(speaker: Speaker) -> None:
-    assert TokenMasks([None, None]).is_empty
-    assert not TokenMasks([None, speaker.constraint(generate("a"))]).is_empty
 
 
 def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:

@@ -7,6 +7,5 @@ constrained rows of a batch get a bit mask of allowed tokens. llguidance compile
 from .answer_grammar import is_constrained
 from .constraint import Constraint
 from .constraint_factory import ConstraintFactory
-from .token_masks import TokenMasks
 
-__all__ = ["Constraint", "ConstraintFactory", "TokenMasks", "is_constrained"]
+__all__ = ["Constraint", "ConstraintFactory", "is_constrained"]
