@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 
@@ -32,9 +32,10 @@ from .draft_model import DraftModel, open_draft_model
 from .kv_cache_quantization import quantize_cache
 from .language_model import check_architecture, open_shared_weights
 from .media_backend import MediaLoader
-from .prefix_cache import DiskTier, open_disk_tier
-from .prefix_cache.fingerprint import fingerprint
 from .runner import GenerationRunner
+
+if TYPE_CHECKING:
+    from .prefix_cache.disk_tier import DiskTier
 
 PROMPT_LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts. They differ, so that a common prefill needs padding."""
@@ -113,9 +114,12 @@ class TextModelLoader:
         weights = self._last_weights()
         return weights if weights and weights.matches(folder) else None
 
-    def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> DiskTier | None:
+    def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> "DiskTier | None":
         if self._disk_options is None:
             return None
+        from .prefix_cache.disk_tier import open_disk_tier  # few workers have one
+        from .prefix_cache.fingerprint import fingerprint
+
         disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
         self._disk = disk or self._disk
         return disk
@@ -175,15 +179,15 @@ def warm_up(runner: GenerationRunner, report: Report) -> None:
     lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
     requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
+    sampling: dict[str, Any] = {"temperature": 1, "top_p": 0.9, "repetition_penalty": 1.1}
     if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
-        requests = []
-    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
+        requests, sampling = [], {}
+    first = Generate(prompt=prompts[0], max_tokens=2, cache="off", **sampling)
     trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
-    trial.run([sampled])
+    trial.run([first])
     for request in requests:
         trial.run([request])
     if runner.max_batch_size > 1:
-        runner.enable_padding()
         trial.run(requests)
     report("warm_up", trial.total, trial.total, "steps")
 
