@@ -17,7 +17,7 @@ from mlx_lm.models.llama import Model, ModelArgs
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation import batching
 from lmwire_worker.generation.batching import Batch, PromptProgress, RowCache, prefill
-from lmwire_worker.generation.structured_output import Constraint
+from lmwire_worker.generation.structured_output.constraint import Constraint
 
 WINDOW = 16
 PROMPTS = [[(7 * row + 3 * place) % 90 + 5 for place in range(length)] for row, length in enumerate((9, 4, 21, 13))]

@@ -12,7 +12,8 @@ import pytest
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
 from lmwire_protocol.messages import Message
-from lmwire_worker.generation.structured_output import Constraint, token_masks
+from lmwire_worker.generation.structured_output import token_masks
+from lmwire_worker.generation.structured_output.constraint import Constraint
 from lmwire_worker.generation.structured_output.token_masks import TokenMasks
 from support.runners.constrained import Speaker, allowed_tokens, write_tokenizer
 

@@ -14,7 +14,7 @@ from lmwire_protocol.commands import Generation
 
 from ..sampling.logits_processors import EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
-from ..structured_output import Constraint
+from ..structured_output.constraint import Constraint
 from .caches import Checkpoint, RowCache, copy_row, evaluate, merge_caches, to_batched, to_single
 from .chunks import compute_chunks
 
