@@ -1,6 +1,5 @@
 """Masks over a batch: rows that are held to something among rows that are not, each as if it were alone."""
 
-import dataclasses
 import math
 import re
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
@@ -171,7 +171,7 @@ def test_the_budget_covers_all_reasoning_together(speaker: Speaker) -> None:
 
 
 def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_start="{", think_end="(end)\n")
+    syntax = replace(speaker.syntax, think_start="{", think_end="(end)\n")
     request = chat(reasoning_budget=1, format=RegexFormat("[a-z]{3}"))
     constraint = speaker.grammars.make_constraint(request, syntax, True)
     assert constraint is not None
@@ -180,7 +180,7 @@ def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -
 
 
 def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
+    syntax = replace(speaker.syntax, think_end="(end)")
     constraint = speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, True)
     assert constraint is not None
     bracket, following, *_ = tokens(speaker, "(end)")
@@ -189,7 +189,7 @@ def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker
 
 
 def test_a_reasoning_budget_is_ignored_for_a_model_without_reasoning(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
+    syntax = replace(speaker.syntax, think_start=None, think_end=None)
     assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None
 
 

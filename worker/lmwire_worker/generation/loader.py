@@ -3,11 +3,11 @@
 import contextlib
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from lmwire_protocol import Generate, Load, RequestError
 

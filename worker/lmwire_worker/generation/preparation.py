@@ -4,9 +4,10 @@ import contextlib
 from array import array
 from collections import abc
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
@@ -44,8 +45,7 @@ LARGE_BYTES: Final = 2**18
 """Text from which a request is large, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(Struct, frozen=True):
     """A request that is ready to be admitted."""
 
     prompt: "array[int]"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ..engine.interface import AdmittedRequest
 from ..multimodal.media_input import MediaInput
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from .prefix_cache.disk_tier import DiskRead
 
 
-@dataclass(eq=False, slots=True)
-class ActiveRequest:
+class ActiveRequest(Struct, eq=False):
     """A request that has not ended."""
 
     admitted: AdmittedRequest

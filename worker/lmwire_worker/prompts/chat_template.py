@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
@@ -44,8 +45,7 @@ class TemplateError(Exception):
         self.raised_on_purpose = raised_on_purpose
 
 
-@dataclass(frozen=True, eq=False)
-class ChatTemplate:
+class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
     """A program that renders a conversation in the model's format."""
 
     renderer: Callable[..., str]

@@ -3,12 +3,12 @@
 import copy
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mlx.core as mx
 from mlx import nn
+from msgspec import Struct
 
 from lmwire_protocol.commands import Generation
 
@@ -40,8 +40,7 @@ class Row(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PromptProgress:
+class PromptProgress(Struct, frozen=True):
     """The progress of a row's prompt, without the tokens that were cached."""
 
     row: Any

@@ -4,10 +4,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
+from msgspec import Struct
 
 from lmwire_protocol.events import CacheStats
 
@@ -26,8 +26,7 @@ MAX_VERIFIED_TOKENS: Final = 2048
 """Maximum length of a hit that is verified: the request waits while its tokens are computed again."""
 
 
-@dataclass(frozen=True)
-class CacheHit:
+class CacheHit(Struct, frozen=True):
     """The cached prefix of a prompt."""
 
     length: int
