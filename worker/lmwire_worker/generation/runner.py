@@ -75,7 +75,7 @@ class GenerationRunner:
         can_batch = batches and supports_batching(network) and not isinstance(network, TargetDraftPair)
         self.max_batch_size = MAX_BATCH_SIZE if can_batch else 1
         self._supports_padding: bool | None = None if can_batch else False
-        """Whether prompts of different lengths may be prefilled together; None until two of them wait."""
+        """True if prompts of different lengths may be prefilled together; None until two of them wait."""
         self._network = network
         self._weights = weights
         self._media = media
@@ -212,8 +212,8 @@ class GenerationRunner:
     def _may_pad(self) -> bool:
         """Return whether the model computes padded prompts correctly.
 
-        The first call finds out, which takes as long as eight short prompts. So it comes before the first prompts that
-        are computed together, and most programs that ask one question never make it.
+        The first call finds out, which takes as long as eight short prompts. It comes right before the first prompts
+        that are computed together, so a process that answers one question never makes it.
         """
         if self._supports_padding is None:
             try:
