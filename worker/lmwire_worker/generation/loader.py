@@ -179,12 +179,11 @@ def warm_up(runner: GenerationRunner, report: Report) -> None:
     lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
     requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
-    sampling: dict[str, Any] = {"temperature": 1, "top_p": 0.9, "repetition_penalty": 1.1}
+    sampled: dict[str, Any] = {"max_tokens": 2, "temperature": 1, "top_p": 0.9, "repetition_penalty": 1.1}
     if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
-        requests, sampling = [], {}
-    first = Generate(prompt=prompts[0], max_tokens=2, cache="off", **sampling)
-    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
-    trial.run([first])
+        requests, sampled = [], {"max_tokens": 1}
+    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + sampled["max_tokens"])
+    trial.run([Generate(prompt=prompts[0], cache="off", **sampled)])
     for request in requests:
         trial.run([request])
     if runner.max_batch_size > 1:
