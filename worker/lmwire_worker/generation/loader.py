@@ -69,7 +69,6 @@ class TextModelLoader:
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
         template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
-        syntax = _find_syntax(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
@@ -80,11 +79,12 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:
             device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
+        syntax = _find_syntax(tokenizer, context)  # now, when the sandbox has had the most time to start
+        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)

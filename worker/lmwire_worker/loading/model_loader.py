@@ -69,12 +69,13 @@ class MlxModelLoader:
 
     def prepare(self) -> None:
         """Import MLX and the models of mlx-lm, after the first reply. A failure is reported by the next load."""
-        from ..models import mlx_lm_package  # after the first reply
-        from ..process.private_directory import use_private_directory
-
         if "mlx_lm" not in self.names:
             self._missing = worker_not_installed()
             return
+        _start_sandbox()
+        from ..models import mlx_lm_package  # after the first reply
+        from ..process.private_directory import use_private_directory
+
         try:
             use_private_directory(on_exit)
         except OSError as error:
@@ -82,7 +83,6 @@ class MlxModelLoader:
             return
         try:
             _raise_file_limit()
-            _start_sandbox()
             mlx_lm_package.install()
             from ..generation import loader  # noqa: F401 (what most loads need)
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
