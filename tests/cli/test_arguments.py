@@ -73,7 +73,7 @@ def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFix
 def test_the_help_imports_nothing_heavy() -> None:
     code = "import sys; from lmwire.cli.arguments import make_parser; make_parser().format_help(); print(*sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {"msgspec", "lmwire_protocol.commands", "difflib", "asyncio", "rich"}.isdisjoint(imported)
+    assert {"msgspec", "lmwire_protocol.commands", "difflib", "asyncio", "json", "rich"}.isdisjoint(imported)
 
 
 @pytest.mark.parametrize("subcommand", ["worker", "mock", "chat", "models", "bench", "schema"])

@@ -13,8 +13,9 @@ import pytest
 
 from lmwire import WorkerExited
 from lmwire.transport import connection, process
+from lmwire.transport.child import Spawn, spawn_process
 from lmwire.transport.connection import Connection, Delivery, ShutdownTimeouts, deliver_all
-from lmwire.transport.process import Process, Spawn, spawn_process
+from lmwire.transport.process import Process
 from lmwire_protocol import Generate, Ping
 from support.process.fake_worker import fake
 from support.process.process_waits import wait_until_still

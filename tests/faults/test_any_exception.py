@@ -20,7 +20,7 @@ from lmwire_worker.generation.batching import Batch
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.preparation import RequestPreparer
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.structured_output import ConstraintFactory
+from lmwire_worker.generation.structured_output.constraint_factory import ConstraintFactory
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.hub import download
 from lmwire_worker.prompts.conversation import ConversationRenderer

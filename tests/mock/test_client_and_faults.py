@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmwire import ProtocolViolation, RequestFailed, RequestTimeout, StartFailed, Worker, WorkerExited
-from lmwire.transport.process import spawn_process
+from lmwire.transport.child import spawn_process
 from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES
 from support.process.mock_host import faulty
 from support.process.worker_process import SECONDS

@@ -1,10 +1,9 @@
 """Answers that consist of messages: gpt-oss's, on their channels and to tools, and Muse Spark's."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lmwire_worker.output_parsing import CONTENT, REASONING
 from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, Letters, cut, parts_of, syntax_of

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .asyncio_worker import AsyncWorker
     from .attachments import audio_part, image_part, media
-    from .base_worker import DEFAULT_COMMAND
+    from .child_process import DEFAULT_COMMAND
     from .circuit_breaker import CircuitBreaker
     from .errors import (
         ContextOverflow,
@@ -179,7 +179,7 @@ _MODULES = {
     "CircuitBreaker": "circuit_breaker",
     "ClientSession": "protocol.session",
     "ContextOverflow": "errors",
-    "DEFAULT_COMMAND": "base_worker",
+    "DEFAULT_COMMAND": "child_process",
     "DeviceMemory": "worker_programs",
     "EmbedOptions": "options",
     "Embeddings": "responses.values",

@@ -3,18 +3,15 @@
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Final
 
 from lmwire_protocol import Command, Hello, __version__, events
 
-from .child_process import missing_bundle_hint, python_command
+from .child_process import DEFAULT_COMMAND, missing_bundle_hint
 from .errors import LmwireError, StartFailed, UnsupportedByWorker, WorkerLost
 from .protocol.features import features_used
+from .transport.child import Spawn, spawn_process
 from .transport.connection import Connection, Delivery, ResponseQueue, ShutdownTimeouts
-from .transport.process import OutputReader, Spawn, spawn_process
-
-DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
-"""The command that starts this installation's own worker. More arguments may follow."""
+from .transport.process import OutputReader
 
 
 class BaseWorker:

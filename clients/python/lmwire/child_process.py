@@ -42,6 +42,10 @@ def python_program() -> str:
     return str(in_resources if sys.platform == "darwin" and in_resources.is_file() else beside)
 
 
+DEFAULT_COMMAND: Final = tuple(python_command("lmwire_worker"))
+"""The command that starts this installation's own worker. More arguments may follow."""
+
+
 def missing_bundle_hint(program: str) -> str:
     """Return what to do about a program that cannot run, as the end of a sentence; empty if there is nothing to add.
 

@@ -1,11 +1,14 @@
 """`lmwire chat` in a pipeline: one answer, and nothing else on stdout."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.process.lmwire_command import FAKE_WORKER, MOCK_WORKER, lmwire
+from support.process.worker_process import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +20,31 @@ FAILED, USAGE = 1, 64
 def test_a_prompt_gets_one_answer_as_plain_text() -> None:
     result = lmwire(*MOCK, "-p", "*one* two")
     assert (result.returncode, result.stdout, result.stderr) == (0, "*one* two\n", "")
+
+
+STARTING = """
+import sys
+from lmwire import cli
+from lmwire.transport import child
+
+def spawn(command):
+    print(*sorted({"asyncio", "lmwire.cli.chat.chat_session", "msgspec"} & sys.modules.keys()), end=".")
+    raise FileNotFoundError("no such worker")
+
+child.spawn_process = spawn
+sys.argv = ["lmwire", "chat", "-p", "hi"]
+sys.exit(cli.main())
+"""
+
+
+def test_the_worker_starts_before_the_rest_of_the_client_is_imported() -> None:
+    """Then both take their time at once."""
+    command = [sys.executable, "-c", STARTING]
+    result = subprocess.run(
+        command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS
+    )
+    assert result.stdout.startswith("."), "nothing of it is there at the start"
+    assert "no such worker" in result.stderr and result.returncode == FAILED
 
 
 def test_stdin_is_the_prompt() -> None:

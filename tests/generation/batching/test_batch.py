@@ -3,7 +3,7 @@
 import ast
 import copy
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from mlx_lm.models.llama import Model, ModelArgs
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation import batching
 from lmwire_worker.generation.batching import Batch, PromptProgress, RowCache, prefill
-from lmwire_worker.generation.structured_output import Constraint
+from lmwire_worker.generation.structured_output.constraint import Constraint
 
 WINDOW = 16
 PROMPTS = [[(7 * row + 3 * place) % 90 + 5 for place in range(length)] for row, length in enumerate((9, 4, 21, 13))]
@@ -65,8 +65,8 @@ def batch(network: Any) -> Batch:
     return new_batch(network)
 
 
-def new_batch(network: Any, rows: int = 8, prompts: int = 8) -> Batch:
-    return Batch(network, rows, prompts, set(), set(), positions=1 << 20, padding=8192)
+def new_batch(network: Any, rows: int = 8, prompts: int = 8, may_pad: Callable[[], bool] = lambda: True) -> Batch:
+    return Batch(network, rows, prompts, set(), set(), positions=1 << 20, padding=8192, may_pad=may_pad)
 
 
 def step(batch: Batch) -> None:
@@ -130,6 +130,28 @@ def test_no_more_rows_run_than_there_may_be(network: Any) -> None:
         most = max(most, batch.running)
     assert most == 2
     assert all(len(row.tokens) == 5 for row in rows)
+
+
+def test_a_prompt_alone_needs_no_padding(network: Any) -> None:
+    asked: list[None] = []
+    batch = new_batch(network, may_pad=lambda: asked.append(None) is None)
+    for prompt in PROMPTS:
+        run(batch, [Row(prompt)])
+    assert not asked
+
+
+def test_prompts_are_computed_one_by_one_if_padding_would_change_them(network: Any) -> None:
+    batch = new_batch(network, may_pad=lambda: False)
+    rows = [Row(prompt) for prompt in PROMPTS]
+    for row in rows:
+        batch.add(row, row.prompt)
+    together = 0
+    while any(row.remaining_tokens for row in rows):
+        assert batch.admit_prompts(256) <= 1
+        step(batch)
+        together = max(together, batch.running)
+    assert together > 1, "answers need no such padding"
+    assert [row.tokens for row in rows] == [alone(network, prompt) for prompt in PROMPTS]
 
 
 def test_a_prefilled_row_starts_before_those_that_wait(network: Any) -> None:

@@ -6,11 +6,12 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
+from lmwire_worker.generation import runner as runner_module
 from lmwire_worker.generation.batching import chunks
 from lmwire_worker.generation.batching.chunks import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import EACH_FAMILY, RunnerOf, ask, watch_chunks
+from support.runners.generation_runners import EACH_FAMILY, FolderOf, RunnerOf, ask, open_runner, watch_chunks
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +42,30 @@ def test_prompts_share_what_a_processor_computes_at_once(
     shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests(EVEN))
     assert shapes == [(4, 128), (4, 128), (4, 44)]
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["computes them wrongly", "fails on them"])
+def test_a_model_is_tried_before_its_first_padded_prompts_and_not_again(
+    fails: bool, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[object] = []
+
+    def supports_padding(network: object) -> bool:
+        tried.append(network)
+        if fails:
+            raise ValueError("no mask")
+        return False
+
+    monkeypatch.setattr(runner_module, "supports_padding", supports_padding)
+    runner = open_runner(folder_of("qwen3"))
+    ask(runner, *requests([40]))
+    assert not tried
+    ask(runner, *requests([40, 41]))
+    ask(runner, *requests([40, 41]))
+    assert len(tried) == 1
+    shapes = watch_chunks(runner, monkeypatch)
+    ask(runner, *requests([40, 41]))
+    assert shapes == [(1, 39), (1, 40)]
 
 
 def test_a_single_prompt_uses_the_whole_chunk(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,8 +109,11 @@ def test_the_systems_free_memory_is_what_programs_can_get(tmp_path: Path, monkey
     content = Path("/proc/meminfo").read_text()
     (tmp_path / "meminfo").write_text(content)
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))  # other programs change the figure at any time
+    monkeypatch.setattr(device_memory, "SYSTEM_MEMORY", str(tmp_path / "meminfo"))
     meminfo = dict(line.split(":") for line in content.splitlines())
     assert device_memory.available_system_bytes() == int(meminfo["MemAvailable"].split()[0]) * 1024
+    monkeypatch.setattr(device_memory, "SYSTEM_MEMORY", str(tmp_path / "missing"))
+    assert device_memory.available_system_bytes() == psutil.virtual_memory().available
 
 
 def test_a_cuda_device_reports_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:

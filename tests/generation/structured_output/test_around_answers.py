@@ -1,9 +1,9 @@
 """Forced content and calls have around them what models were trained to write: white space, markers and headers."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmwire_protocol import Chat
 from lmwire_protocol.formats import ChoiceFormat, Format, JsonSchemaFormat, LarkFormat, RegexFormat
@@ -45,7 +45,7 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
 def syntax_of(speaker: Speaker, form: str | None, *, content_markers: bool = False) -> Syntax:
     """The syntax of a model that reasons between `<think>` and `</think>`, or of a family of messages."""
     found = Syntax.of(speaker.tokenizer, "gpt_oss" if form == "harmony" else "", FORMATS[form] if form else None)
-    return found if content_markers else dataclasses.replace(found, content_markers=())
+    return found if content_markers else replace(found, content_markers=())
 
 
 def writes(speaker: Speaker, request: Chat, syntax: Syntax, answer: str, opening: str = "", **fields: Any) -> bool:

@@ -1,6 +1,5 @@
 """Masks over a batch: rows that are held to something among rows that are not, each as if it were alone."""
 
-import dataclasses
 import math
 import re
 from typing import Any
@@ -8,11 +7,14 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, RegexFormat
 from lmwire_protocol.messages import Message
-from lmwire_worker.generation.structured_output import Constraint, TokenMasks, token_masks
+from lmwire_worker.generation.structured_output import token_masks
+from lmwire_worker.generation.structured_output.constraint import Constraint
+from lmwire_worker.generation.structured_output.token_masks import TokenMasks
 from support.runners.constrained import Speaker, allowed_tokens, write_tokenizer
 
 
@@ -37,11 +39,6 @@ def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[in
     """Return the tokens that a row alone may generate next."""
     (row,) = allowed_tokens(TokenMasks([constraint]), [newest], speaker.size)
     return set(np.flatnonzero(row).tolist())
-
-
-def test_a_batch_without_constraints_is_idle(speaker: Speaker) -> None:
-    assert TokenMasks([None, None]).is_empty
-    assert not TokenMasks([None, speaker.constraint(generate("a"))]).is_empty
 
 
 def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
@@ -174,7 +171,7 @@ def test_the_budget_covers_all_reasoning_together(speaker: Speaker) -> None:
 
 
 def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_start="{", think_end="(end)\n")
+    syntax = replace(speaker.syntax, think_start="{", think_end="(end)\n")
     request = chat(reasoning_budget=1, format=RegexFormat("[a-z]{3}"))
     constraint = speaker.grammars.make_constraint(request, syntax, True)
     assert constraint is not None
@@ -183,7 +180,7 @@ def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -
 
 
 def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_end="(end)")
+    syntax = replace(speaker.syntax, think_end="(end)")
     constraint = speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, True)
     assert constraint is not None
     bracket, following, *_ = tokens(speaker, "(end)")
@@ -192,7 +189,7 @@ def test_a_started_marker_is_completed_when_the_budget_is_spent(speaker: Speaker
 
 
 def test_a_reasoning_budget_is_ignored_for_a_model_without_reasoning(speaker: Speaker) -> None:
-    syntax = dataclasses.replace(speaker.syntax, think_start=None, think_end=None)
+    syntax = replace(speaker.syntax, think_start=None, think_end=None)
     assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None
 
 

@@ -22,7 +22,7 @@ from signal import SIGKILL, Signals
 from time import monotonic
 from typing import IO, NoReturn
 
-from lmwire.transport.process import Child, spawn_process
+from lmwire.transport.child import Child, spawn_process
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_worker.mock.plan import plan
 from lmwire_worker.process.stderr_log import Log

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from lmwire import Answer, AsyncWorker, ShutdownTimeouts, Worker
-from lmwire.transport.process import spawn_process
+from lmwire.transport.child import spawn_process
 from support.process.worker_process import SECONDS
 from support.process.worker_thread import on_thread
 

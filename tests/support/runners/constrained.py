@@ -12,7 +12,9 @@ from tokenizers import Tokenizer as Backend
 
 from lmwire_protocol import Chat, Generate, Tool
 from lmwire_protocol.messages import Function
-from lmwire_worker.generation.structured_output import Constraint, ConstraintFactory, TokenMasks
+from lmwire_worker.generation.structured_output.constraint import Constraint
+from lmwire_worker.generation.structured_output.constraint_factory import ConstraintFactory
+from lmwire_worker.generation.structured_output.token_masks import TokenMasks
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.output_parsing import Syntax

@@ -1,10 +1,11 @@
 """Prompts of small conversations, in the chat templates of `chat_templates`."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 import lmwire_worker
 from lmwire_protocol import CalledTool, Chat, Function, Message, Tokenize, Tool

@@ -1,11 +1,11 @@
 """Open an embedding model."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from lmwire_protocol import Load, RequestError
 

@@ -1,9 +1,10 @@
 """Read how a folder's model makes a vector of a text, from the files of sentence-transformers."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
@@ -19,8 +20,7 @@ HEADS: Final = ("ForSequenceClassification", "ForTokenClassification", "ForQuest
 _NAME: Final = re.compile(r"(?<![a-z])embedding(?![a-z])", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class EmbeddingRecipe:
+class EmbeddingRecipe(Struct, frozen=True):
     """The steps before and after the network."""
 
     prompt: str = ""

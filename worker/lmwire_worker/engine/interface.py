@@ -10,7 +10,6 @@ say so.
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -44,8 +43,7 @@ Report = Callable[[Stage, int, int | None, Unit], None]
 steps; the scheduler limits the number of events. A cancelled load ends in this call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True):
     """The loaded model, with the fields of `lmwire_protocol.events.ModelDone`."""
 
     path: str
@@ -63,8 +61,7 @@ class ModelInfo:
     reasoning_efforts: list[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUsage:
+class MemoryUsage(Struct, frozen=True):
     """The model library's memory, in bytes."""
 
     active_bytes: int = 0
@@ -72,8 +69,7 @@ class MemoryUsage:
     peak_bytes: int = 0
 
 
-@dataclass(slots=True)
-class AdmittedRequest:
+class AdmittedRequest(Struct):
     """A request that a runner has accepted."""
 
     prompt_tokens: int
@@ -81,8 +77,7 @@ class AdmittedRequest:
     """Prompt tokens from the prefix cache. The runner may set it until prefill starts."""
 
 
-@dataclass(slots=True)
-class PrefillProgress:
+class PrefillProgress(Struct):
     """The progress of a prompt's prefill."""
 
     key: int
@@ -180,8 +175,7 @@ class SpeechOutput(Struct, gc=False):
     """Why the speech ends with this part; None if it goes on."""
 
 
-@dataclass(slots=True)
-class Failed:
+class Failed(Struct):
     """The failure of one request with all its choices. The runner no longer has the key."""
 
     key: int

@@ -1,9 +1,10 @@
 """The context of one load, for the loaders of all kinds of models."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmwire_protocol import Load
 
@@ -11,8 +12,7 @@ from ..media import MediaPolicy
 from .interface import Report
 
 
-@dataclass(frozen=True)
-class LoadContext:
+class LoadContext(Struct, frozen=True):
     """One `load` command, with what is known of the model before its library is imported."""
 
     request: Load

@@ -1,11 +1,11 @@
 """Decide whether memory suffices for a new request, and for the next token of the active ones."""
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
@@ -26,8 +26,7 @@ MAX_CACHE_BYTES: Final = 8 * 2**30
 """Maximum size of the prefix cache, in bytes."""
 
 
-@dataclass(frozen=True)
-class RowCost:
+class RowCost(Struct, frozen=True):
     """The memory of one row of a batch."""
 
     fixed_bytes: int
@@ -75,8 +74,7 @@ class RowCost:
         )
 
 
-@dataclass(frozen=True)
-class MemoryBudget:
+class MemoryBudget(Struct, frozen=True):
     """The memory that a loaded model shares with its requests and caches."""
 
     total_bytes: int

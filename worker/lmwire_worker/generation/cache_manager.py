@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
@@ -16,8 +16,11 @@ from ..multimodal.feature_cache import FeatureCache
 from ..multimodal.media_input import MediaInput
 from .admission import MemoryBudget
 from .batching import Checkpoint
-from .prefix_cache import CacheHit, CacheSchema, DiskRead, DiskTier, PrefixCache, logits_match
+from .prefix_cache import CacheHit, CacheSchema, PrefixCache, logits_match
 from .sequence import Sequence
+
+if TYPE_CHECKING:
+    from .prefix_cache.disk_tier import DiskRead, DiskTier
 
 MAX_LAST_CHECKPOINTS: Final = 3
 """Maximum number of checkpoints at the ends of a prompt's last messages, besides the one after its first message. Each
@@ -47,7 +50,7 @@ class CacheManager:
         network: nn.Module,
         budget: MemoryBudget,
         eos_token_ids: set[int],
-        disk: DiskTier | None = None,
+        disk: "DiskTier | None" = None,
         features: FeatureCache | None = None,
         media_in_use: Callable[[], Collection[MediaInput]] = lambda: (),
     ) -> None:
@@ -86,11 +89,11 @@ class CacheManager:
             problem = f"cache: to pin {len(sequence.prompt)} tokens takes {format_bytes(need)}, and {there_is}"
             raise RequestError("out_of_memory", problem, field="cache")
 
-    def start_reading(self, sequence: Sequence) -> Future[DiskRead | None] | None:
+    def start_reading(self, sequence: Sequence) -> "Future[DiskRead | None] | None":
         """Start to read the part of a prompt that only the disk holds; return None if there is none."""
         return self._cache.start_reading(sequence.cache_key(sequence.prompt)) if self._may_cache(sequence) else None
 
-    def find(self, sequence: Sequence, read: DiskRead | None) -> CacheHit | None:
+    def find(self, sequence: Sequence, read: "DiskRead | None") -> CacheHit | None:
         """Return the longest cached prefix of a prompt, and pin it if the request asks for that.
 
         Args:

@@ -1,15 +1,15 @@
 """The options of the prefix cache on disk. Imports no model library."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 DEFAULT_DISK_BYTES: Final = 16 * 2**30
 
 
-@dataclass(frozen=True)
-class DiskCacheOptions:
+class DiskCacheOptions(Struct, frozen=True):
     """The options for all models together.
 
     Args:

@@ -1,11 +1,11 @@
 """Load a draft model, and pair it with its target model."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
+from msgspec import Struct
 
 from lmwire_protocol import Load, RequestError
 
@@ -19,8 +19,7 @@ from .batching import TargetDraftPair, name_special_caches
 from .language_model import check_architecture, open_shared_weights
 
 
-@dataclass(frozen=True)
-class DraftModel:
+class DraftModel(Struct, frozen=True):
     """A model that proposes tokens for another one. Its weights are not read yet."""
 
     network: Any

@@ -3,11 +3,11 @@
 import contextlib
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from lmwire_protocol import Generate, Load, RequestError
 
@@ -32,9 +32,10 @@ from .draft_model import DraftModel, open_draft_model
 from .kv_cache_quantization import quantize_cache
 from .language_model import check_architecture, open_shared_weights
 from .media_backend import MediaLoader
-from .prefix_cache import DiskTier, open_disk_tier
-from .prefix_cache.fingerprint import fingerprint
 from .runner import GenerationRunner
+
+if TYPE_CHECKING:
+    from .prefix_cache.disk_tier import DiskTier
 
 PROMPT_LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts. They differ, so that a common prefill needs padding."""
@@ -68,7 +69,6 @@ class TextModelLoader:
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
         template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
-        syntax = _find_syntax(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
@@ -79,11 +79,12 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:
             device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
+        syntax = _find_syntax(tokenizer, context)  # now, when the sandbox has had the most time to start
+        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)
@@ -113,9 +114,12 @@ class TextModelLoader:
         weights = self._last_weights()
         return weights if weights and weights.matches(folder) else None
 
-    def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> DiskTier | None:
+    def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> "DiskTier | None":
         if self._disk_options is None:
             return None
+        from .prefix_cache.disk_tier import open_disk_tier  # few workers have one
+        from .prefix_cache.fingerprint import fingerprint
+
         disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
         self._disk = disk or self._disk
         return disk
@@ -175,15 +179,14 @@ def warm_up(runner: GenerationRunner, report: Report) -> None:
     lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
     requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
+    sampled: dict[str, Any] = {"max_tokens": 2, "temperature": 1, "top_p": 0.9, "repetition_penalty": 1.1}
     if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
-        requests = []
-    sampled = Generate(prompt=prompts[0], max_tokens=2, cache="off", temperature=1, top_p=0.9, repetition_penalty=1.1)
-    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + 2)
-    trial.run([sampled])
+        requests, sampled = [], {"max_tokens": 1}
+    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + sampled["max_tokens"])
+    trial.run([Generate(prompt=prompts[0], cache="off", **sampled)])
     for request in requests:
         trial.run([request])
     if runner.max_batch_size > 1:
-        runner.enable_padding()
         trial.run(requests)
     report("warm_up", trial.total, trial.total, "steps")
 

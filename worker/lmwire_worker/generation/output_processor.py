@@ -4,7 +4,6 @@ The detokenizer turns tokens into text, the output parser splits the text into c
 stop strings end it.
 """
 
-import secrets
 import string
 from collections.abc import Callable
 
@@ -225,4 +224,6 @@ def _add_logprobs(delta: TokenDelta, logprobs: list[Logprob]) -> None:
 
 
 def _new_call_id() -> str:
+    import secrets  # loads OpenSSL, and few answers have calls
+
     return "".join(secrets.choice(CALL_ID_CHARACTERS) for _ in range(CALL_ID_LENGTH))

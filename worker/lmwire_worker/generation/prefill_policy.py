@@ -19,7 +19,6 @@ nobody waits, since a cancel of a prompt needs no step to end.
 
 from collections import deque
 from collections.abc import Sequence
-from statistics import median
 from typing import Final
 
 from .batching import compiles_each_shape, round_shape
@@ -139,7 +138,11 @@ class PrefillPolicy:
 
     def _step_s(self, running: int) -> float:
         """Return the duration of a step without prompts; 0 if no answer waits, or none was measured."""
-        return median(self._steps_s) if running and self._steps_s else 0.0
+        if not (running and self._steps_s):
+            return 0.0
+        steps_s = sorted(self._steps_s)  # `statistics` would import the fractions and the decimals
+        middle = len(steps_s) // 2
+        return (steps_s[middle] + steps_s[~middle]) / 2
 
     def _max_chunk_s(self, running: int, waiting: int) -> float:
         """Return the maximum duration of a chunk, in seconds."""

@@ -4,9 +4,10 @@ import contextlib
 from array import array
 from collections import abc
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
 
@@ -30,7 +31,11 @@ from .output_processor import OutputProcessor
 from .sampling.logits_processors import check_logit_bias
 from .sampling.logprobs import LogprobFormatter
 from .sequence import Sequence
-from .structured_output import Constraint, ConstraintFactory, is_constrained
+from .structured_output.constraint import Constraint
+from .structured_output.demand import is_constrained
+
+if TYPE_CHECKING:
+    from .structured_output.constraint_factory import ConstraintFactory
 
 WorkKind = Literal["plain", "hard", "large"]
 THREAD_COUNTS: Final[dict[str, int]] = {"plain": 1, "hard": 2, "large": 1}
@@ -40,8 +45,7 @@ LARGE_BYTES: Final = 2**18
 """Text from which a request is large, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(Struct, frozen=True):
     """A request that is ready to be admitted."""
 
     prompt: "array[int]"
@@ -90,7 +94,6 @@ class RequestPreparer:
         self.format_logprob = LogprobFormatter(token_bytes(tokenizer))
         """Turns log-probabilities into the form of the protocol."""
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
-        self._grammars = ConstraintFactory(tokenizer, model.vocab_size, self.eos_token_ids)
         self._threads = PreparationThreads(THREAD_COUNTS, scarce=("hard",))
         self._probe = self._threads.start("plain", lambda media: self._probe_template(), ready=lambda: None)
         """Runs while the model warms up."""
@@ -151,10 +154,23 @@ class RequestPreparer:
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         _check_prompt_logprobs(request, len(tokens))
         is_reasoning = self._initial_state(request, prompt.opening) == REASONING
-        constraint = self._grammars.make_constraint(
+        constraint = self._constraint(request, prompt, is_reasoning)
+        return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
+
+    def _constraint(self, request: Generate | Chat, prompt: Prompt, is_reasoning: bool) -> Constraint | None:
+        """Return the constraint on a request's answers; None for free text."""
+        own_budget = request.reasoning_budget if isinstance(request, Chat) else None
+        if own_budget is None and prompt.effort_budget is None and not is_constrained(request):
+            return None
+        return self._grammars.make_constraint(
             request, self._syntax, is_reasoning, effort_budget=prompt.effort_budget, opening=prompt.opening
         )
-        return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
+
+    @cached_property
+    def _grammars(self) -> "ConstraintFactory":
+        from .structured_output.constraint_factory import ConstraintFactory  # free text needs no grammars
+
+        return ConstraintFactory(self._tokenizer, self._model.vocab_size, self.eos_token_ids)
 
     def build_sequences(
         self, key: int, request: Generate | Chat, seed: int, prepared: PreparedRequest, *, plain_text: bool

@@ -2,23 +2,26 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ..engine.interface import AdmittedRequest
 from ..multimodal.media_input import MediaInput
-from .prefix_cache import DiskRead
 from .sequence import Sequence, Status
 from .solo_prefill import SoloPrefill
 
+if TYPE_CHECKING:
+    from .prefix_cache.disk_tier import DiskRead
 
-@dataclass(eq=False, slots=True)
-class ActiveRequest:
+
+class ActiveRequest(Struct, eq=False):
     """A request that has not ended."""
 
     admitted: AdmittedRequest
     sequences: list[Sequence]
     """Its choices that have not ended."""
-    read: Future[DiskRead | None] | None = None
+    read: "Future[DiskRead | None] | None" = None
     """The part of its prompt that is being read from disk; None if the disk has none."""
     solo: SoloPrefill | None = None
     """The work that comes before its prompt joins the batch; None without any."""

@@ -5,7 +5,7 @@ From `add` to its end, it is in one table. `Stepper` makes the steps.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import mlx.core as mx
 from mlx import nn
@@ -30,10 +30,12 @@ from .batching import Batch, SpeculativeBatch, TargetDraftPair, supports_batchin
 from .cache_manager import CacheManager
 from .media_backend import MediaBackend
 from .prefill_policy import PrefillPolicy
-from .prefix_cache import DiskTier
 from .preparation import RequestPreparer
 from .request_table import ActiveRequest, RequestTable
 from .stepper import Stepper
+
+if TYPE_CHECKING:
+    from .prefix_cache.disk_tier import DiskTier
 
 MAX_BATCH_SIZE: Final = 32
 """Maximum number of choices decoded together."""
@@ -62,7 +64,7 @@ class GenerationRunner:
         tokenizer: Tokenizer,
         model: ModelInfo,
         budget: MemoryBudget,
-        disk: DiskTier | None = None,
+        disk: "DiskTier | None" = None,
         media: MediaBackend | None = None,
         *,
         batches: bool = True,
@@ -72,7 +74,8 @@ class GenerationRunner:
         self.model = model
         can_batch = batches and supports_batching(network) and not isinstance(network, TargetDraftPair)
         self.max_batch_size = MAX_BATCH_SIZE if can_batch else 1
-        self._max_prefill_batch = 1
+        self._supports_padding: bool | None = None if can_batch else False
+        """True if prompts of different lengths may be prefilled together; None until two of them wait."""
         self._network = network
         self._weights = weights
         self._media = media
@@ -108,6 +111,10 @@ class GenerationRunner:
         """See `ModelRunner.batch_wait_s`."""
         return self._policy.batch_wait_s if len(self.table) < self._max_prefill_batch else 0.0
 
+    @property
+    def _max_prefill_batch(self) -> int:
+        return 1 if self._supports_padding is False else MAX_PREFILL_BATCH
+
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
     ) -> Preparation | None:
@@ -119,11 +126,6 @@ class GenerationRunner:
         """See `ModelRunner.tokenize`."""
         prompt = prepared.result() if isinstance(prepared, Prepared) else self._preparer.read_prompt(request)
         return prompt.tokens, prompt.text
-
-    def enable_padding(self) -> None:
-        """Prefill prompts of different lengths together, if the model computes them correctly. No request is active."""
-        self._max_prefill_batch = MAX_PREFILL_BATCH if supports_padding(self._network) else 1
-        self.stepper.discard_batch()
 
     # Admit.
 
@@ -204,4 +206,18 @@ class GenerationRunner:
             preparer.xtc_special_tokens,
             positions=self.model.context_len,
             padding=self._max_padding_tokens,
+            may_pad=self._may_pad,
         )
+
+    def _may_pad(self) -> bool:
+        """Return whether the model computes padded prompts correctly.
+
+        The first call finds out, which takes as long as eight short prompts. It comes right before the first prompts
+        that are computed together, so a process that answers one question never makes it.
+        """
+        if self._supports_padding is None:
+            try:
+                self._supports_padding = supports_padding(self._network)
+            except Exception:  # the architecture's own code: whatever it raises, it computes one prompt at a time
+                self._supports_padding = False
+        return self._supports_padding

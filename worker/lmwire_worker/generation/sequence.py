@@ -11,7 +11,7 @@ from ..multimodal.placeholders import MediaLayout
 from .output_processor import OutputProcessor
 from .prefix_cache import CacheHit
 from .sampling.logprobs import LogprobHandle
-from .structured_output import Constraint
+from .structured_output.constraint import Constraint
 
 
 class Status(Enum):

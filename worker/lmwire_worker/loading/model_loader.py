@@ -69,12 +69,13 @@ class MlxModelLoader:
 
     def prepare(self) -> None:
         """Import MLX and the models of mlx-lm, after the first reply. A failure is reported by the next load."""
-        from ..models import mlx_lm_package  # after the first reply
-        from ..process.private_directory import use_private_directory
-
         if "mlx_lm" not in self.names:
             self._missing = worker_not_installed()
             return
+        _start_sandbox()
+        from ..models import mlx_lm_package  # after the first reply
+        from ..process.private_directory import use_private_directory
+
         try:
             use_private_directory(on_exit)
         except OSError as error:
@@ -138,6 +139,7 @@ class MlxModelLoader:
         )
         trusted = request.trust_remote_code
         if kind in ("speech", "synthesis"):  # their libraries load the tokenizer, and use it in the engine's thread
+            _end_sandbox()
             check_tokenizer(folder, trust_remote_code=trusted, must_be_linear=True)
         with guard_remote_code(folder, trusted=trusted, lasting=self._owns_process), checked_quantization():
             return self._open_kind(kind, context)
@@ -158,7 +160,6 @@ class MlxModelLoader:
             from ..embeddings.loader import open_embedding_model
 
             return open_embedding_model(context)
-        threading.Thread(target=_start_sandbox, name="sandbox", daemon=True).start()
         media_loader = self._media_loader(context) if kind == "vision" else None
         if self._text is None:
             from ..generation.loader import TextModelLoader
@@ -208,12 +209,22 @@ def _required_library(feature: str) -> str | None:
 
 
 def _start_sandbox() -> None:
-    """Start the process that renders chat templates while the model loads: its first answer takes a while."""
-    from ..prompts.chat_template import SANDBOXES
+    """Start the process that renders chat templates beside the imports: its first answer takes as long as they do."""
+    from ..prompts.chat_template import SANDBOXES  # not in the thread, where it could meet the same imports
     from ..sandbox import LimitExceeded
 
-    with contextlib.suppress(LimitExceeded, OSError):  # the first chat reports it
-        SANDBOXES[False].ask({"subject": "template", "source": ""})
+    def start() -> None:
+        with contextlib.suppress(LimitExceeded, OSError):  # the first chat reports it
+            SANDBOXES[False].ask({"subject": "template", "source": ""})
+
+    threading.Thread(target=start, name="sandbox", daemon=True).start()
+
+
+def _end_sandbox() -> None:
+    """End that process, which the model does not need. It would start again."""
+    from ..prompts.chat_template import SANDBOXES
+
+    SANDBOXES[False].close()
 
 
 def _release_unused_memory() -> None:

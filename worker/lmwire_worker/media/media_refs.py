@@ -1,16 +1,16 @@
 """Find the images and sounds that requests refer to."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from lmwire_protocol import AudioPart, Chat, Embed, Generate, ImagePart, Media, Speak, TextPart, Tokenize, Transcribe
 
 MediaKind = Literal["image", "sound"]
 
 
-@dataclass(frozen=True, slots=True)
-class MediaRef:
+class MediaRef(Struct, frozen=True):
     """An image or a sound that a request refers to."""
 
     field: str

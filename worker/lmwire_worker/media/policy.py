@@ -1,8 +1,9 @@
 """The media that a worker may read, and their limits."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 MAX_BYTES: Final = 64 * 2**20
 MAX_REQUEST_BYTES: Final = 256 * 2**20
@@ -16,8 +17,7 @@ FILE_MEMORY_BYTES: Final = 512 * 2**20
 DECODER_MEMORY_BYTES: Final = 1280 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class MediaPolicy:
+class MediaPolicy(Struct, frozen=True):
     """Permissions and limits, as set by the host that started the worker."""
 
     directories: tuple[Path, ...] = ()

@@ -1,11 +1,11 @@
 """Describe a model: what the protocol reports of it."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from mlx import nn
+from msgspec.structs import replace
 
 from lmwire_protocol import RequestError
 

@@ -1,11 +1,11 @@
 """An image or a sound in the form that one model takes."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Features:
+
+class Features(Struct, frozen=True):
     """The encoder's output for one media input, in the order of its tokens."""
 
     embeds: Any

@@ -3,8 +3,9 @@
 import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
@@ -17,8 +18,7 @@ DIGEST_BYTES: Final = 7
 """Bytes of a digest that one prefix key holds."""
 
 
-@dataclass(frozen=True)
-class PlaceholderRange:
+class PlaceholderRange(Struct, frozen=True):
     """The tokens of one media input in a prompt, from `start` up to `stop`."""
 
     start: int

@@ -30,15 +30,15 @@ Functionary 3.2, whose headers are lines:
     {...}
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .families import ReasoningMarkers
 from .states import CALL, CONTENT, HEADER, LOST_CALL, REASONING, State
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFamily:
+class MessageFamily(Struct, frozen=True):
     """The markup of a family's messages."""
 
     states: dict[str, State]

@@ -1,7 +1,8 @@
 """The syntax of a model's output, found from its tokenizer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
@@ -13,8 +14,7 @@ from .messages import FAMILIES, HARMONY_TOKENS
 from .states import CONTENT, State
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """The markup of a model's answers."""
 
     states: Mapping[str, State]

@@ -1,7 +1,8 @@
 """A section of tool calls: the text between the markers of calls."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..tool_parsers import ToolCallFragment, ToolCallParser
 

@@ -9,16 +9,17 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 _MAX_BYTES: Final = 10_000
 _SUFFIX: Final = ".json"
 
 
-@dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(Struct, frozen=True):
     """The model that a running worker has loaded."""
 
     pid: int

@@ -1,8 +1,9 @@
 """From a request to its prompt: the text, its tokens, and the places of media among them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 
@@ -14,8 +15,7 @@ from .media_expander import MediaExpander
 from .tokenization import Encoder
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """The input to the model."""
 
     tokens: list[int]

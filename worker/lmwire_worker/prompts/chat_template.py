@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 
-from ..models.tokenizer import Tokenizer
 from ..sandbox import LimitExceeded, Sandbox
+
+if TYPE_CHECKING:
+    from ..models.tokenizer import Tokenizer
 
 RESERVED_VARIABLES: Final = frozenset({"messages", "tools", "add_generation_prompt"})
 """Template variables that `template_args` cannot set: the request's own fields set them."""
@@ -42,8 +45,7 @@ class TemplateError(Exception):
         self.raised_on_purpose = raised_on_purpose
 
 
-@dataclass(frozen=True, eq=False)
-class ChatTemplate:
+class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
     """A program that renders a conversation in the model's format."""
 
     renderer: Callable[..., str]
@@ -164,7 +166,7 @@ class ChatTemplate:
         return RequestError("invalid_request", f"{field}: {whose} chat template {words}", field=field)
 
 
-def select_template(tokenizer: Tokenizer, request_template: str | None, *, tools: bool) -> ChatTemplate:
+def select_template(tokenizer: "Tokenizer", request_template: str | None, *, tools: bool) -> ChatTemplate:
     """Return the template for a request.
 
     Args:

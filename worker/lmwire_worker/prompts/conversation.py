@@ -1,9 +1,10 @@
 """The text of a conversation: messages, tools and the reasoning switch, written by the chat template."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from lmwire_protocol import Chat, RequestError, Tokenize, Tool
 

@@ -5,9 +5,10 @@ A family is recognized by its tokens. See Bavarian et al., https://arxiv.org/abs
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from lmwire_protocol import ContextFile, Generate, RequestError
 
@@ -50,8 +51,7 @@ _FURTHER_ENDS: Final = ("<|fim_pad|>", "<fim_pad>", "▁<EOT>", "<|EOT|>", "<|en
 """Further tokens after which the text of a gap does not go on."""
 
 
-@dataclass(frozen=True)
-class InfillFormat:
+class InfillFormat(Struct, frozen=True):
     """The tokens with which a model fills gaps."""
 
     prefix: int

@@ -1,6 +1,6 @@
 """The text that stands for images and sounds in a message."""
 
-import secrets
+import os
 from collections.abc import Container
 from importlib.util import find_spec
 from typing import Final
@@ -11,8 +11,8 @@ from lmwire_protocol.extras import not_installed
 from ..media import MediaKind
 
 MEDIA_MARKERS: Final[dict[MediaKind, str]] = {
-    "image": f"qvImage{secrets.token_hex(16)}",
-    "sound": f"qvSound{secrets.token_hex(16)}",
+    "image": f"qvImage{os.urandom(16).hex()}",
+    "sound": f"qvSound{os.urandom(16).hex()}",
 }
 """Text that stands for media until the template is rendered. It is random, so that no message contains it."""
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import groupby, takewhile
+
+from msgspec.structs import replace
 
 from lmwire_protocol import Tool
 

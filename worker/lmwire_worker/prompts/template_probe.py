@@ -4,9 +4,11 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmwire_protocol import RequestError
 
@@ -38,8 +40,7 @@ _ASKED: Final = Turn("user", USER)
 _ANSWERED: Final = Turn("tool", RESULT, call_id=_FIRST_CALL.id, name=FUNCTION)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFormat:
+class MessageFormat(Struct, frozen=True):
     """The form in which a template takes turns. All fields are false for the most common form."""
 
     content_parts: bool = False
@@ -88,8 +89,7 @@ class MessageFormat:
         return {"id": ids[call.id] if self.short_ids else call.id, "type": "function", "function": function}
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateTraits:
+class TemplateTraits(Struct, frozen=True):
     """The features of a template."""
 
     template: ChatTemplate

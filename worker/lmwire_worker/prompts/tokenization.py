@@ -2,7 +2,7 @@
 
 import math
 from functools import cached_property, partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import mlx.core as mx
 
@@ -12,8 +12,10 @@ from ..models.device_memory import format_bytes
 from ..models.tokenizer import Tokenizer
 from ..process.cancellation import current_cancellation
 from .isolated_tokenizer import MEMORY_PER_TEXT_BYTE, IsolatedTokenizer
-from .token_lower_bound import TokenLowerBound
 from .truncation import tokenize_ends
+
+if TYPE_CHECKING:
+    from .token_lower_bound import TokenLowerBound
 
 LARGE_CHARACTERS: Final = 2**15
 """Length from which a text is checked before it is tokenized. Shorter texts take milliseconds."""
@@ -121,5 +123,7 @@ class Encoder:
             raise RequestError("out_of_memory", f"{problem}, and {there_is}; send less text")
 
     @cached_property
-    def _lower_bound(self) -> TokenLowerBound:
+    def _lower_bound(self) -> "TokenLowerBound":
+        from .token_lower_bound import TokenLowerBound  # needs numpy, and only large texts need it
+
         return TokenLowerBound(self.tokenizer)

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lmwire_protocol import CalledTool, Message, RequestError
 
@@ -14,8 +15,7 @@ ROLES: Final = ("system", "user", "assistant", "tool")
 """The roles that every conversation may have. A bridge session may send others."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call of an assistant's turn."""
 
     id: str
@@ -23,8 +23,7 @@ class ToolCall:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One message."""
 
     role: str

@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
+from io import StringIO
 from typing import Any, Final
 
 import jinja2
-from jinja2 import meta, nodes
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -91,9 +93,11 @@ def _render(template: jinja2.Template, values: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=8)
 def _compile(source: str) -> tuple[jinja2.Template, list[str]]:
-    tree = _environment().parse(source)
-    variables = sorted(meta.find_undeclared_variables(tree))
-    return _environment().from_string(tree), variables
+    environment = _environment()
+    generator = _CodeGenerator(environment, None, "<template>")
+    generator.visit(environment.parse(source))
+    code = compile(generator.stream.getvalue(), "<template>", "exec")
+    return jinja2.Template.from_code(environment, code, environment.make_globals(None)), sorted(generator.variables)
 
 
 def _error_message(error: Exception) -> str:
@@ -111,6 +115,21 @@ def _environment() -> jinja2.Environment:
         "namespace": _Namespace,
     }
     return environment
+
+
+class _CodeGenerator(CodeGenerator):
+    """Generates a template's code, and collects the variables that it reads, as `jinja2.meta` does for them alone."""
+
+    def __init__(self, environment: jinja2.Environment, name: str | None, filename: str) -> None:
+        super().__init__(environment, name, filename)
+        self.stream = StringIO()
+        self.variables: set[str] = set()
+
+    def enter_frame(self, frame: Frame) -> None:
+        """Add the variables of a part of the template."""
+        super().enter_frame(frame)
+        resolved = {name for action, name in frame.symbols.loads.values() if action == "resolve" and name}
+        self.variables |= resolved - self.environment.globals.keys()
 
 
 class _Environment(ImmutableSandboxedEnvironment):

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import asdict
+
 from lmwire_protocol import (
     Cache,
     Chat,
@@ -327,8 +329,7 @@ class Scheduler:
 
     def _describe(self, request: Request) -> ModelDone:
         runner = self._require_runner()
-        model = {name: getattr(runner.model, name) for name in runner.model.__slots__}
-        return ModelDone(request.id, **model, batch_size=runner.max_batch_size)
+        return ModelDone(request.id, **asdict(runner.model), batch_size=runner.max_batch_size)
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()

@@ -1,14 +1,14 @@
 """The record of a format of tool calls, and the contract of the parsers of its sections."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from lmwire_protocol import Tool
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallFragment:
+class ToolCallFragment(Struct, frozen=True):
     """A part of a tool call, or all of it. The fragments of one call come in order and share their index."""
 
     index: int
@@ -53,8 +53,7 @@ class ToolCallParser(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenCall:
+class WrittenCall(Struct, frozen=True):
     """A past call, to be written into the prompt."""
 
     name: str
@@ -79,8 +78,7 @@ class CallShape(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFormat:
+class ToolFormat(Struct, frozen=True):
     """A format of tool calls: one record, from which parser, grammar and written calls are derived.
 
     A section starts with the marker `start` and ends with the marker `end`, or with the turn if `end` is empty. If the

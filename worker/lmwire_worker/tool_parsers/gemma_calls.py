@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from lmwire_protocol import Tool
 
@@ -16,8 +17,7 @@ _WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
 _SPACE: Final = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class GemmaCall:
+class GemmaCall(Struct, frozen=True):
     """A call with bare keys, and strings between two quote markers."""
 
     quote: str

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from lmwire_protocol import Tool
 
@@ -144,8 +145,7 @@ class _NamedParser(JsonParser):
         super().__init__(tools)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonCall:
+class JsonCall(Struct, frozen=True):
     """A call with its arguments in one JSON object, after the name: an object that describes it, or other text.
 
     The texts may have `literals.NUMBER` for the call's number and `literals.CALL_ID` for its id.

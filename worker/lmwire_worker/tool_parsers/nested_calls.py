@@ -5,8 +5,9 @@ Each tag follows a marker, so that no other text is taken for a tag. See MiniMax
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lmwire_protocol import Tool
 
@@ -20,8 +21,7 @@ _MAX_DEPTH: Final = 64
 """Maximum number of tags inside one another. A deeper value is text."""
 
 
-@dataclass(frozen=True, slots=True)
-class NestedCall:
+class NestedCall(Struct, frozen=True):
     """A call with its values between nested tags."""
 
     marker: str

@@ -5,10 +5,11 @@ import json
 import re
 import warnings
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from keyword import iskeyword
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lmwire_protocol import Function, Tool
 
@@ -200,8 +201,7 @@ class BarePythonParser(PythonParser):
             self.is_abandoned = True
 
 
-@dataclass(frozen=True, slots=True)
-class PythonCall:
+class PythonCall(Struct, frozen=True):
     """A call of a Python function, with keyword arguments that are literals."""
 
     parser: type[PythonParser] = PythonParser

@@ -5,9 +5,10 @@ Each argument is reported when it is complete, and long strings as they come. No
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
@@ -28,8 +29,7 @@ _CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
 _ATTRIBUTE_ESCAPES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedCall:
+class TaggedCall(Struct, frozen=True):
     """A call with separate parameters after the name. Strings are unquoted, and other values are JSON.
 
     A line break at the end of `tag` or the start of `end` is not part of a value. All other white space is.

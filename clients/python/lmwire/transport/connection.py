@@ -14,7 +14,8 @@ from lmwire_protocol import Command, Quit, events
 
 from ..errors import LmwireError, WorkerClosed, WorkerExited, WorkerLost
 from ..protocol.session import ClientSession, Event
-from .process import OutputReader, Process, Spawn, spawn_process
+from .child import Spawn, spawn_process
+from .process import OutputReader, Process
 from .token_coalescer import TokenCoalescer
 
 _log = logging.getLogger("lmwire")

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import mlx.core as mx
@@ -34,6 +34,7 @@ class Batch:
         xtc_special_tokens: Tokens that XTC never excludes.
         positions: Maximum number of positions of the model. Padding never exceeds it.
         padding: Maximum tokens of padding in a group; see `max_padding_tokens`.
+        may_pad: Returns whether the model computes padded prompts correctly. It is asked before the first ones.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Batch:
         xtc_special_tokens: set[int],
         positions: int,
         padding: float,
+        may_pad: Callable[[], bool],
     ) -> None:
         self._model = model
         self._max_rows = rows
@@ -52,7 +54,8 @@ class Batch:
         self._sampling = (eos_token_ids, xtc_special_tokens)
         self._positions = positions
         self._padding = padding
-        self._rounds_shapes = prompts > 1 and compiles_each_shape()
+        self._may_pad = may_pad
+        self._rounds_shapes = prompts > 1 and compiles_each_shape() and may_pad()
         self._buckets: dict[int, _Bucket] = {}
         self._turns: deque[_Bucket] = deque()
         """The buckets in the order in which they prefill."""
@@ -149,6 +152,8 @@ class Batch:
             if state.remaining == 1:
                 continue
             if len(admitted) >= free or (tokens and tokens + state.remaining > max_tokens):
+                break
+            if tokens and not self._may_pad():
                 break
             admitted.append(state.row)
             tokens += state.remaining

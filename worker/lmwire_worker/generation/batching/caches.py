@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
@@ -16,6 +15,7 @@ from mlx_lm.models.cache import (
     RotatingKVCache,
     make_prompt_cache,
 )
+from msgspec import Struct
 
 from ..prefix_cache.cache_schema import CacheSchema, flatten_caches, is_sliceable
 from ..prefix_cache.radix_tree import Slices
@@ -124,8 +124,7 @@ class RowCache:
         return [mx.contiguous(array[row, :, padding + start : padding + stop]) for array in arrays]
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The cache of a row at one moment. It must be used before the batch computes anything else."""
 
     tokens: list[int]

@@ -2,21 +2,24 @@
 
 import copy
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mlx.core as mx
 from mlx import nn
+from msgspec import Struct
 
 from lmwire_protocol.commands import Generation
 
 from ..sampling.logits_processors import EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
-from ..sampling.sampler import BatchSampler
-from ..structured_output import Constraint, TokenMasks
+from ..structured_output.constraint import Constraint
 from .caches import Checkpoint, RowCache, copy_row, evaluate, merge_caches, to_batched, to_single
 from .chunks import compute_chunks
+
+if TYPE_CHECKING:
+    from ..structured_output.token_masks import TokenMasks
 
 
 class Row(Protocol):
@@ -37,8 +40,7 @@ class Row(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PromptProgress:
+class PromptProgress(Struct, frozen=True):
     """The progress of a row's prompt, without the tokens that were cached."""
 
     row: Any
@@ -119,8 +121,8 @@ class StepSampler:
         generated = [len(state.tokens) + 1 - len(state.row.prompt) for state in rows]
         self._penalize = Penalties(requests, [state.tokens for state in rows])
         self._ban_eos = EosBan(requests, generated, eos_token_ids)
-        self._masks = TokenMasks([state.row.constraint for state in rows])
-        self._sample = BatchSampler(requests, [state.row.seed for state in rows], positions, xtc_special_tokens)
+        self._masks = _new_masks([state.row.constraint for state in rows])
+        self._sample = _new_sampler(requests, [state.row.seed for state in rows], positions, xtc_special_tokens)
         self._logprobs = BatchLogprobs(requests)
 
     def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[LogprobHandle | None]]:
@@ -134,7 +136,7 @@ class StepSampler:
             The next tokens [B], and the log-probability handle of each row.
         """
         logits = self._ban_eos(self._penalize(raw, newest))
-        if not self._masks.is_empty:
+        if self._masks is not None:
             if mx.default_device() == mx.cpu:
                 mx.async_eval(logits)  # runs while the masks are made; on a GPU a second start costs more than it saves
             tokens_so_far: Any = newest.tolist()
@@ -143,6 +145,29 @@ class StepSampler:
         handles = self._logprobs(raw, tokens)
         mx.async_eval(tokens, self._logprobs.pending)
         return tokens, handles
+
+
+# Both need numpy, whose import takes longer than a short prompt. So they come with the first rows that need them.
+
+
+def _new_masks(constraints: Sequence[Constraint | None]) -> "TokenMasks | None":
+    """Return the token masks of rows; None if none is constrained."""
+    if not any(constraints):
+        return None
+    from ..structured_output.token_masks import TokenMasks
+
+    return TokenMasks(constraints)
+
+
+def _new_sampler(
+    requests: Sequence[Generation], seeds: Sequence[int], positions: Sequence[int], special: Collection[int]
+) -> Callable[[mx.array], mx.array]:
+    """Return what gives the next tokens [B] of logits [B, V]; see `BatchSampler` for the arguments."""
+    if not any(request.temperature > 0 for request in requests):
+        return partial(mx.argmax, axis=-1)
+    from ..sampling.sampler import BatchSampler
+
+    return BatchSampler(requests, seeds, positions, special)
 
 
 class RowGroup:

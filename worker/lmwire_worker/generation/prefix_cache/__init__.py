@@ -6,7 +6,6 @@ is the format of a file, `directory` the folder of the files, and `segments` the
 """
 
 from .cache_schema import CacheSchema, CacheSource, flatten_caches
-from .disk_tier import DiskRead, DiskTier, open_disk_tier
 from .store import CacheHit, PrefixCache
 from .verification import logits_match
 
@@ -14,10 +13,7 @@ __all__ = [
     "CacheHit",
     "CacheSchema",
     "CacheSource",
-    "DiskRead",
-    "DiskTier",
     "PrefixCache",
     "flatten_caches",
     "logits_match",
-    "open_disk_tier",
 ]

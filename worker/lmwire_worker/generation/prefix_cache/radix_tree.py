@@ -4,10 +4,10 @@ The idea is SGLang's RadixAttention: https://arxiv.org/abs/2312.07104
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
+from msgspec import Struct
 
 Slices = list[list[mx.array]]
 """The caches of some tokens, for each layer that can be sliced. The last axis but one is the tokens."""
@@ -91,8 +91,7 @@ class RadixNode:
             yield node
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The longest prefix of a sequence in the tree."""
 
     node: RadixNode

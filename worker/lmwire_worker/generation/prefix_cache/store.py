@@ -4,16 +4,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
+from msgspec import Struct
 
 from lmwire_protocol.events import CacheStats
 
 from .cache_schema import CacheSchema, CacheSource, arrays_of
-from .disk_tier import DiskRead, DiskTier
 from .radix_tree import RadixNode, slices_bytes
+
+if TYPE_CHECKING:
+    from .disk_tier import DiskRead, DiskTier
 
 VERIFY_INTERVAL: Final = 100
 """Hits between two that are verified."""
@@ -24,8 +26,7 @@ MAX_VERIFIED_TOKENS: Final = 2048
 """Maximum length of a hit that is verified: the request waits while its tokens are computed again."""
 
 
-@dataclass(frozen=True)
-class CacheHit:
+class CacheHit(Struct, frozen=True):
     """The cached prefix of a prompt."""
 
     length: int
@@ -52,7 +53,7 @@ class PrefixCache:
         budget_bytes: int,
         verify_interval: int = VERIFY_INTERVAL,
         *,
-        disk: DiskTier | None = None,
+        disk: "DiskTier | None" = None,
     ) -> None:
         self._schema = schema
         self.budget = budget_bytes
@@ -69,7 +70,7 @@ class PrefixCache:
         """Start to read the part of a prompt that only the disk holds; return None if that is too short."""
         return self._disk and self._disk.start_reading(prompt[:-1], self._known(prompt[:-1])[1], self._schema.restore)
 
-    def fetch(self, prompt: list[int], read: DiskRead | None = None) -> CacheHit | None:
+    def fetch(self, prompt: list[int], read: "DiskRead | None" = None) -> CacheHit | None:
         """Return the longest cached prefix of a prompt, without its last token; None if that is too short.
 
         Args:

@@ -7,23 +7,16 @@ gets cannot depend on its neighbours.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Logprob, TopLogprob
-from lmwire_protocol.limits import LOGPROB_CHARACTERS, TOP_LOGPROBS
+from lmwire_protocol.limits import LOGPROB_CHARACTERS
 
-from .filters import Array, topk_ids
-from .sampler import array_module
-
-DECIMALS: Final = 6
-"""Precision of float32 logits."""
-BLOCK_LOGITS: Final = 2**18
-"""Approximate number of logits computed at once in numpy: they fit the processor's cache."""
+if TYPE_CHECKING:
+    from .logprob_step import LogprobStep
 
 
 class BatchLogprobs:
@@ -35,7 +28,7 @@ class BatchLogprobs:
     """
 
     def __init__(self, requests: Sequence[Generation], *, xp: Any = None) -> None:
-        self._xp: Any = xp or array_module()
+        self._xp = xp
         self._requests = requests
         rows = [row for row, request in enumerate(requests) if request.logprobs]
         self._rows = None if len(rows) == len(requests) else mx.array(rows, mx.int32)
@@ -56,7 +49,9 @@ class BatchLogprobs:
             return handles
         if self._rows is not None:
             logits, tokens = logits[self._rows], tokens[self._rows]
-        step = _Step(logits.astype(mx.float32), tokens, self._most, self._xp)
+        from .logprob_step import LogprobStep  # needs numpy, and few requests ask
+
+        step = LogprobStep(logits.astype(mx.float32), tokens, self._most, self._xp)
         self.pending = step.pending
         for index, row in enumerate(self._asking):
             handles[row] = LogprobHandle(step, index, self._requests[row].top_logprobs)
@@ -71,7 +66,9 @@ def score_tokens(logits: mx.array, tokens: list[int], count: int) -> "list[Logpr
         tokens: The tokens, N of them.
         count: Number of most probable tokens in each place.
     """
-    step = _Step(logits.astype(mx.float32), mx.array(tokens, mx.uint32), count, array_module())
+    from .logprob_step import LogprobStep  # needs numpy, and few requests ask
+
+    step = LogprobStep(logits.astype(mx.float32), mx.array(tokens, mx.uint32), count)
     return [LogprobHandle(step, index, count) for index in range(len(tokens))]
 
 
@@ -80,7 +77,7 @@ class LogprobHandle:
 
     __slots__ = ("_count", "_index", "_step")
 
-    def __init__(self, step: "_Step", index: int, count: int) -> None:
+    def __init__(self, step: "LogprobStep", index: int, count: int) -> None:
         self._step = step
         self._index = index
         self._count = count
@@ -136,56 +133,6 @@ class _Texts(dict[int, tuple[str, list[int] | None]]):
         except UnicodeDecodeError:
             self[token] = text, list(data[:LOGPROB_CHARACTERS])
         return self[token]
-
-
-class _Step:
-    """The rows of one step that ask: logits [R, V], float32, and tokens [R], and the most alternatives asked for.
-
-    On a GPU the results are part of the step. On a CPU they are left to when they are wanted, which is while the next
-    step is computed.
-    """
-
-    def __init__(self, logits: mx.array, tokens: mx.array, most: int, xp: Any) -> None:
-        self._most = most
-        self._xp = xp
-        self.pending = [tokens, *_logprobs(logits, tokens, mx)] if xp is mx else [tokens, logits]
-
-    @cached_property
-    def results(self) -> tuple[list[int], list[float], list[list[int]], list[list[float]]]:
-        """The tokens, their log-probabilities, and the most probable ids with theirs, for each row."""
-        mx.eval(self.pending)
-        tokens, *rest = map(np.asarray, self.pending)
-        own, ids, values = rest if self._xp is mx else _logprobs(rest[0], tokens, np)
-        self.pending = []
-        most = self._most
-        return tokens.tolist(), _rounded(own[:, 0]), ids[:, :most].tolist(), _rounded(values[:, :most])
-
-
-def _logprobs(logits: Array, tokens: Array, xp: Any) -> tuple[Array, Array, Array]:
-    """Return the tokens' log-probabilities [R, 1], and the most probable ids with theirs [R, K].
-
-    Args:
-        logits: The logits [R, V].
-        tokens: The tokens [R].
-        xp: `mlx.core` or `numpy`.
-    """
-    ids, values = topk_ids(logits, min(TOP_LOGPROBS, logits.shape[1]), xp)
-    total = mx.logsumexp(logits, axis=-1, keepdims=True) if xp is mx else _log_sum_exp(logits, values[:, :1])
-    own = logits[xp.arange(len(logits)), tokens][:, None]
-    return own - total, ids, values - total
-
-
-def _log_sum_exp(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    """Return the log-sum-exp of each row [R, 1], a few rows at a time: within the processor's cache it is faster."""
-    rows, length = values.shape
-    few = max(1, BLOCK_LOGITS // length)
-    parts = [np.exp(values[at : at + few] - largest[at : at + few]).sum(axis=-1) for at in range(0, rows, few)]
-    return largest + np.log(np.concatenate(parts))[:, None]
-
-
-def _rounded(values: np.ndarray) -> Any:
-    """Return nested lists of rounded values. Adding zero turns -0.0 into 0.0."""
-    return (values.astype(np.float64).round(DECIMALS) + 0.0).tolist()
 
 
 def _number(logprob: float) -> float | None:

@@ -3,10 +3,3 @@
 A request's grammar covers its whole answer: any reasoning, then text of the format or tool calls. In each step, the
 constrained rows of a batch get a bit mask of allowed tokens. llguidance compiles and matches the grammars.
 """
-
-from .answer_grammar import is_constrained
-from .constraint import Constraint
-from .constraint_factory import ConstraintFactory
-from .token_masks import TokenMasks
-
-__all__ = ["Constraint", "ConstraintFactory", "TokenMasks", "is_constrained"]

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from lmwire_protocol import Chat, Generate, Tokenize
+from lmwire_protocol import Chat, Generate
 from lmwire_protocol.formats import ChoiceFormat, Format, JsonObjectFormat, JsonSchemaFormat
 from lmwire_protocol.messages import NamedTool
 
@@ -119,21 +119,6 @@ def _may_begin_with_space(format: Format | None, alone: bool, vocabulary: Vocabu
                 return True  # the grammar of the whole answer reports it
             spaces = [vocabulary.tokens(f"a{space}")[-1] for space in " \n"]
             return any(matcher.validate_tokens([token]) for token in spaces)
-
-
-def is_constrained(request: Generate | Chat | Tokenize) -> bool:
-    """Return whether a grammar constrains a request's answers."""
-    if isinstance(request, Tokenize):
-        return False
-    tools = request.tools if isinstance(request, Chat) and request.tool_choice != "none" else ()
-    must_call = bool(tools) and isinstance(request, Chat) and request.tool_choice != "auto"
-    return request.format is not None or must_call or any(tool.function.strict for tool in tools)
-
-
-def is_forced(request: Generate | Chat) -> bool:
-    """Return whether all answers of a request must have a format, or call tools."""
-    must_call = isinstance(request, Chat) and bool(request.tools) and request.tool_choice not in ("auto", "none")
-    return request.format is not None or must_call
 
 
 def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[str | None, bool]:

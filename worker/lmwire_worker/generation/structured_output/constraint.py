@@ -1,11 +1,12 @@
 """The constraint on one answer, token by token."""
 
 from collections.abc import Sequence, Set
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .reasoning_budget import ReasoningBudget
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Constraint:
@@ -86,7 +87,7 @@ class Constraint:
         if self.matcher is not None and not self.matcher.is_stopped():
             self.matcher.consume_token(token)  # complete_mask checks for errors
 
-    def complete_mask(self, bits: np.ndarray) -> None:
+    def complete_mask(self, bits: "np.ndarray") -> None:
         """Complete the row's bit mask [mask_words], int32, after the matcher filled it."""
         if self.matcher is not None and self.matcher.is_error():
             reason, *_ = self.matcher.get_error().splitlines()  # the rest is the state of a parser
@@ -94,7 +95,7 @@ class Constraint:
         forced = self._forced
         if forced is not None:
             bits[:] = 0
-            bits.view(np.uint32)[forced // 32] = 1 << forced % 32
+            bits.view("uint32")[forced // 32] = 1 << forced % 32
         elif self.matcher is None:
             bits[:] = -1
         elif not bits.any():

@@ -25,11 +25,6 @@ class TokenMasks:
         self._rows = len(constraints)
         self._constrained = [(row, constraint) for row, constraint in enumerate(constraints) if constraint is not None]
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no row is constrained, so that calls have no effect."""
-        return not self._constrained
-
     def __call__(self, logits: mx.array, newest: Sequence[int]) -> mx.array:
         """Return logits [B, V] with -inf for each token that the row's constraint forbids.
 

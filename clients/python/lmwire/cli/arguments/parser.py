@@ -1,7 +1,6 @@
 """The argument parser that all subcommands share, and the types of their arguments."""
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +39,8 @@ def run_later(module: str) -> Callable[[argparse.Namespace], int]:
 
 def json_file(path: str) -> Any:
     """Return the content of a JSON file, as the type of an argument."""
+    import json  # the help, and a chat without such a file, start without it
+
     try:
         return json.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:

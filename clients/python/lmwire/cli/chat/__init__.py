@@ -2,24 +2,32 @@
 
 import sys
 from argparse import Namespace
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import lmwire
 
 from ..arguments.chat import BUILT_IN
 from ..errors import INTERRUPTED, OK, USAGE, CliError
-from .chat_session import ChatSession, Stopped
-from .conversation import Conversation, print_summary
-from .saved_chats import InvalidChat, SavedChat, load_chat
+
+if TYPE_CHECKING:
+    from lmwire.transport.child import Spawn
+
+    from .saved_chats import SavedChat
 
 
 def run(arguments: Namespace) -> int:
     """Run the conversation, or give the one answer, and return the exit code."""
     prompt = _prompt(arguments.prompt)
     saved = _resumed(arguments.resume)
+    spawn = _start_worker(arguments.worker)
+    # These take as long to import as the worker takes to start, so they come after it.
+    from .chat_session import ChatSession, Stopped
+    from .conversation import Conversation, print_summary
+
     model = saved.model if saved and arguments.model == BUILT_IN else arguments.model
     try:
-        with ChatSession(arguments.worker, arguments.system, _request_fields(arguments)) as session:
+        with ChatSession(arguments.worker, arguments.system, _request_fields(arguments), spawn) as session:
             session.load(model, _given(arguments, lmwire.LoadOptions))
             if saved:
                 session.messages = cast("list[lmwire.MessageDict]", saved.messages)
@@ -36,14 +44,33 @@ def run(arguments: Namespace) -> int:
     return OK
 
 
-def _resumed(name: str | None) -> SavedChat | None:
+def _start_worker(command: Sequence[str] | None) -> "Spawn":
+    """Start the worker, and return what gives it to the session. It ends with this process's pipes.
+
+    Args:
+        command: The command that runs it; None for this installation's own.
+    """
+    from lmwire.transport.child import spawn_process
+
+    try:
+        child = spawn_process(command or lmwire.DEFAULT_COMMAND)
+    except OSError:
+        return spawn_process  # fails again, and the session reports it
+    return lambda _: child
+
+
+def _resumed(name: str | None) -> "SavedChat | None":
     """Return the conversation to go on with, if there is one.
 
     Args:
         name: Its name; None to begin a new one.
     """
+    if name is None:
+        return None
+    from .saved_chats import InvalidChat, load_chat
+
     try:
-        return None if name is None else load_chat(name)
+        return load_chat(name)
     except InvalidChat as error:
         raise CliError(f"--resume: {error}", USAGE) from None
 
@@ -71,7 +98,7 @@ def _given(arguments: Namespace, options: type) -> dict[str, Any]:
     return {name: given[name] for name in options.__annotations__ if given.get(name) is not None}
 
 
-def _sentence(error: lmwire.LmwireError) -> str:
+def _sentence(error: "lmwire.LmwireError") -> str:
     if isinstance(error, lmwire.RequestFailed) and error.code == "model_not_found":
         return f"{error.event.error}\n`lmwire models` lists what is on this machine."
     return str(error)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import lmwire
 from lmwire.options import MediaPartDict
 from lmwire.responses.answer import assemble_answer
+from lmwire.transport.child import Spawn, spawn_process
 from lmwire_protocol.events import ModelDone, Progress, ResultDone
 
 from ..progress import StageProgress, show_progress
@@ -36,11 +37,14 @@ class ChatSession:
         command: The command that runs the worker. None runs one on this machine.
         system: The system message.
         fields: The fields that every request has besides its messages.
+        spawn: Starts the command.
     """
 
-    def __init__(self, command: Sequence[str] | None, system: str | None, fields: dict[str, Any]) -> None:
+    def __init__(
+        self, command: Sequence[str] | None, system: str | None, fields: dict[str, Any], spawn: Spawn = spawn_process
+    ) -> None:
         self._runner = asyncio.Runner()
-        self._worker = lmwire.AsyncWorker(command)
+        self._worker = lmwire.AsyncWorker(command, spawn=spawn)
         self.fields = fields
         self.model = ""
         self.context_len: int | None = None
