@@ -106,7 +106,10 @@ test("a worker is found by the variable, then on PATH, then by uvx if that is al
   const start = "no worker found: put lmwire on PATH, name a worker in $LMWIRE_WORKER, or ";
   const off = new StartFailed(`${start}allow a download with the option uvx`);
   assert.throws(() => findWorker({ PATH: join(folder, "b") }), off);
-  assert.throws(() => findWorker({ PATH: "" }, { uvx: true }), new StartFailed(`${start}install uv for the option uvx`));
+  assert.throws(
+    () => findWorker({ PATH: "" }, { uvx: true }),
+    new StartFailed(`${start}install uv for the option uvx`),
+  );
   assert.throws(() => findWorker({ LMWIRE_WORKER: "[1]" }), /JSON list of strings/);
 });
 
