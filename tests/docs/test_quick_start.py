@@ -13,13 +13,6 @@ from support.process.worker_process import SECONDS
 PAGE = REPOSITORY / "docs" / "quick-start.md"
 
 
-@pytest.mark.parametrize(
-    ("language", "shown_as", "client"), [("go", "go", "go"), ("rust", "rust,no_run", "rust"), ("ts", "ts", "node")]
-)
-def test_each_program_is_that_of_the_clients_own_page(language: str, shown_as: str, client: str) -> None:
-    assert first_block(language, PAGE) == first_block(shown_as, REPOSITORY / "clients" / client / "README.md")
-
-
 @pytest.mark.slow
 def test_the_command_answers() -> None:
     command = first_block("sh", PAGE).split(maxsplit=1)[1]

@@ -22,7 +22,15 @@ from support.shell_blocks import SHELLS, commands_of
 BLOCKS = [block for page in PAGES for block in fenced_blocks(page) if block.language in SHELLS]
 NOT_RUN = {
     "it installs or tests the checkout": ("make ",),
-    "it installs packages, or needs those": ("pip install ", "uvx ", "npm ", "npx ", "go get ", "cargo add "),
+    "it installs packages, or needs those": ("pip install ", "uvx ", "npm ", "npx "),
+    "tests/docs/test_first_programs.py runs it in a folder of its own": (
+        "go mod ",
+        "go get ",
+        "cargo init ",
+        "cargo add ",
+        "(cd ",
+        "LMWIRE_WORKER=",
+    ),
     "it needs Docker": ("docker ", "LMWIRE_API_KEY=KEY GRAFANA_PASSWORD=SECRET docker "),
     "it needs a Kubernetes cluster": ("kubectl ",),
     "it needs a Mac and a developer's identity": ("find $app/", "codesign ", "ditto ", "xcrun "),

@@ -19,7 +19,7 @@ WORKFLOWS = REPOSITORY / ".github/workflows"
 CHECK: Any = yaml.safe_load((WORKFLOWS / "check.yml").read_text())
 NIGHTLY: Any = yaml.safe_load((WORKFLOWS / "nightly.yml").read_text())
 RELEASE: Any = yaml.safe_load((WORKFLOWS / "release.yml").read_text())
-OF_WORKFLOWS = {"go", "node"}
+OF_WORKFLOWS = {"go", "node", "npm"}
 """Programs that the workflows set up in a newer version than Debian has."""
 
 

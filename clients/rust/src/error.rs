@@ -1,3 +1,4 @@
+use std::fmt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,9 @@ use crate::VERSION;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why a request, a start or a worker failed. It can be cloned, since one death fails many requests.
-#[derive(Debug, Clone, thiserror::Error)]
+///
+/// Its `Debug` is the same sentence as its `Display`: that is what a `main` that returns it prints, and `unwrap`.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The worker refused a request, or failed on it. It still serves other requests.
@@ -75,6 +78,12 @@ pub enum Error {
         /// The last failure.
         last: Box<Error>,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
 }
 
 impl Error {

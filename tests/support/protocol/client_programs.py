@@ -29,7 +29,7 @@ def go_program(name: str) -> list[str]:
 def rust_program(name: str) -> list[str]:
     """Return the command of an example of the Rust crate: `conformance`, `bench` or `chat`."""
     target = REPOSITORY / ".cache/rust"
-    _fetch("clients/rust", ["cargo", "fetch", "--quiet"])
+    fetch("clients/rust", ["cargo", "fetch", "--quiet"])
     _run("clients/rust", ["cargo", "build", "--quiet", "--target-dir", str(target), "--examples"])
     example = {"conformance": "conformance_driver", "bench": "bench_host", "chat": "chat"}[name]
     return [str(target / "debug/examples" / example)]
@@ -57,7 +57,7 @@ def _build_node_package(*options: str) -> None:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         if not (REPOSITORY / "clients/node/node_modules").is_dir():
-            _fetch("clients/node", ["npm", "ci", "--silent"])
+            fetch("clients/node", ["npm", "ci", "--silent"])
         if not options or not (REPOSITORY / "clients/node/dist").is_dir():
             _run("clients/node", ["npm", "run", "--silent", "build"])
         if options:  # the package's own tests, which are compiled too, import it from `dist`
@@ -68,7 +68,7 @@ PROGRAMS = {"python": python_program, "go": go_program, "rust": rust_program, "n
 """Functions that return the command of a program, by client."""
 
 
-def _fetch(folder: str, command: Sequence[str]) -> None:
+def fetch(folder: str, command: Sequence[str]) -> None:
     """Fetch a client's packages. Skip if the toolchain is missing or its registry out of reach, except with CI=true."""
     program(command[0])
     if subprocess.run(command, check=False, cwd=REPOSITORY / folder).returncode:
