@@ -172,7 +172,7 @@ func (c *connection) receive(line []byte) error {
 		c.deliver(string(token.ID), &Token{Token: token.Text, TokenIDs: token.TokenIDs, Channel: Content}, len(line))
 		return nil
 	}
-	if len(bytes.TrimSpace(line)) == 0 {
+	if len(bytes.Trim(line, " \t\r")) == 0 {
 		return nil
 	}
 	object, err := wire.Parse(line)

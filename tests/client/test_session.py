@@ -188,7 +188,9 @@ def test_a_banner_ends_at_64_kib() -> None:
     assert opened.violation is None
     opened.receive((b"x" * 1023 + b"\n") * 63)
     assert opened.violation is None
-    opened.receive(b"\n")
+    opened.receive(b" \t\r\n" * 1000)  # blank lines do not count
+    assert opened.violation is None
+    opened.receive(b"x\n")
     assert "65536 bytes before the reply to hello" in str(opened.violation)
 
 

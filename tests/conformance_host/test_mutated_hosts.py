@@ -46,4 +46,5 @@ def play(name: str) -> CaseResult:
 def test_a_host_is_caught_that(played: Played, name: str) -> None:
     case = played[name].result()
     assert case.outcome == "fail"
+    assert case.expected != "a driver that runs until its stdin ends", case.seen  # the mutation itself failed
     assert MUTANTS[name].breaks in case.rules, (case.expected, case.seen)

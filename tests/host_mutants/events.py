@@ -1,5 +1,6 @@
 """Hosts with faults in reading events."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -48,6 +49,19 @@ def decodes_each_read_by_itself() -> None:
 @mutant("F-12", "events.reads-the-longest-line")
 def reads_lines_up_to_32_kib() -> None:
     lmwire.protocol.session.CLIENT_LINE_BYTES = 32 * 1024
+
+
+@mutant("F-17", "events.reads-the-last-of-several-members-with-one-name")
+def reads_the_first_of_several_members() -> None:
+    def first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return dict(reversed(pairs))
+
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        lines = data.split(b"\n")
+        whole = [json.dumps(json.loads(line, object_pairs_hook=first)).encode() for line in lines[:-1]]
+        return original(self, b"\n".join([*whole, lines[-1]]))
+
+    wrap(ClientSession, "receive", receive)
 
 
 @mutant("F-16", "events.reads-null-as-absent")

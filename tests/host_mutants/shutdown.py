@@ -5,6 +5,7 @@ from typing import Any
 
 from lmwire import ClientSession, ShutdownTimeouts
 from lmwire.responses.pending_request import PendingRequest
+from lmwire.transport.child import _ChildProcess
 from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
 from lmwire_protocol import Cancel
@@ -86,8 +87,4 @@ def stops_reading_when_it_closes() -> None:
 
 @mutant("H-7", "shutdown.closes-although-a-process-holds-the-pipes:child")
 def signals_the_worker_alone() -> None:
-    def signal_group(original: Any, self: Any, signal: int) -> None:
-        if not self._reaped:
-            self._popen.send_signal(signal)
-
-    wrap(Process, "_signal_group", signal_group)
+    wrap(_ChildProcess, "signal", lambda original, self, signal: self._popen.send_signal(signal))

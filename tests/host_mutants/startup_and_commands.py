@@ -63,6 +63,22 @@ def skips_a_banner_of_any_length() -> None:
     lmwire.protocol.session.BANNER_BYTES = 1 << 30
 
 
+@mutant("H-4", "startup.ignores-blank-lines-before-the-reply-to-hello")
+def takes_blank_lines_for_a_banner() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        return original(self, data if self._handshake_done else data.replace(b" ", b"-"))
+
+    wrap(ClientSession, "receive", receive)
+
+
+@mutant("H-5", "startup.kills-the-worker-after-an-incomplete-event-before-the-reply-to-hello")
+def takes_a_malformed_event_for_a_banner() -> None:
+    def skip(original: Any, self: Any, line: bytes, error: Exception) -> Any:
+        return original(self, line, error) if self._handshake_done else None
+
+    wrap(ClientSession, "_reject_or_skip", skip)
+
+
 def ignore_lines(mark: bytes) -> None:
     """Ignore the lines of the worker that contain a mark."""
 
@@ -75,6 +91,11 @@ def ignore_lines(mark: bytes) -> None:
 @mutant("V-1", "startup.reports-a-refused-version-at-once:that-lives-on")
 def waits_after_a_refused_version() -> None:
     ignore_lines(b'"code":"unsupported_protocol"')
+
+
+@mutant("H-4", "startup.kills-a-worker-that-answers-hello-with-any-error")
+def waits_after_another_error_of_hello() -> None:
+    ignore_lines(b'"code":"busy"')
 
 
 @mutant("V-1", "startup.rejects-a-version-that-it-did-not-offer")

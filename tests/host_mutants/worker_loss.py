@@ -7,6 +7,7 @@ import msgspec
 import lmwire.protocol.session
 from lmwire import CircuitBreaker, ClientSession
 from lmwire.transport.connection import Connection
+from lmwire.transport.child import _ChildProcess
 from lmwire.transport.process import Process
 from lmwire_protocol import events
 from support.protocol.mutation import mutant, wrap
@@ -92,7 +93,16 @@ def believes_an_incomplete_terminal() -> None:
         except msgspec.ValidationError:
             return msgspec.structs.replace(whole, id=msgspec.json.decode(line)["id"])
 
-    wrap(lmwire.protocol.session, "read_done", read)
+    wrap(lmwire.protocol.session, "decode_done", read)
+
+
+@mutant("H-9", "worker-loss.loses-requests-at-the-end-of-the-process:child")
+def leaves_the_children_of_a_dead_worker() -> None:
+    def signal(original: Any, self: Any, signal: int) -> None:
+        if self._popen.returncode is None:
+            original(self, signal)
+
+    wrap(_ChildProcess, "signal", signal)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-a-line-over-1-mib:without-an-end")

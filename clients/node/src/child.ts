@@ -43,7 +43,11 @@ export class Child {
     });
     const { stdin, stdout, stderr } = this.#process;
     this.exited = new Promise((resolve) => {
-      this.#process.once("exit", () => resolve());
+      this.#process.once("exit", () => {
+        // Processes that it has started and left. The group's id still belongs to them: the system assigns ids in turn.
+        this.#signalGroup("SIGKILL");
+        resolve();
+      });
       this.#process.once("error", (error) => {
         this.startError ??= error;
         if (this.#process.pid === undefined) resolve();
@@ -94,11 +98,14 @@ export class Child {
     this.#process.stdin.end();
   }
 
-  /** Send a signal to the process group. */
+  /** Send a signal to the process group. After the exit its id can belong to other processes. */
   signal(signal: NodeJS.Signals): void {
-    if (this.pid === undefined) return;
+    if (!this.hasExited) this.#signalGroup(signal);
+  }
+
+  #signalGroup(signal: NodeJS.Signals): void {
     try {
-      process.kill(-this.pid, signal);
+      process.kill(-this.pid!, signal);
     } catch {
       this.#process.kill(signal); // Windows has no groups
     }

@@ -182,7 +182,6 @@ export class Connection {
     this.#lose();
     if (!hasExited) this.#child.signal("SIGKILL");
     await this.#child.exited;
-    this.#child.signal("SIGKILL"); // processes that the worker has started and left
   }
 
   #lose(): void {

@@ -57,6 +57,15 @@ test("a grandchild that holds the pipes delays nothing", async (t) => {
   assert(!isAlive(worker.pid));
 });
 
+test("a group is signalled once after the exit, and never again: its id can belong to others", async (t) => {
+  const kill = t.mock.method(process, "kill", () => true);
+  await assert.rejects(Worker.start({ command: ["sh", "-c", "exit 3"] }), /exit code 3/);
+  assert.deepEqual(
+    kill.mock.calls.map((call) => call.arguments[1]),
+    ["SIGKILL"],
+  );
+});
+
 test("a worker that never answers hello is a failed start, and is gone", async () => {
   const command = [LMWIRE, "mock", "--fault", "no-hello"];
   await assert.rejects(Worker.start({ command, startTimeoutMs: 1000 }), (error) => {

@@ -175,7 +175,7 @@ impl Session {
             self.deliver(token.id, RawEvent::Token(event), line.len());
             return Ok(());
         }
-        if line.trim_ascii().is_empty() {
+        if line.iter().all(|byte| b" \t\r".contains(byte)) {
             return Ok(());
         }
         match serde_json::from_slice(line) {

@@ -158,19 +158,19 @@ class ClientSession:
             return self._reject_or_skip(line, error)
 
     def _reject_or_skip(self, line: bytes, error: Exception) -> None:
-        """Skip a line that is not an event of protocol 1, or set the violation where none is allowed."""
-        if not self._handshake_done:
-            self._banner_bytes += len(line) + 1
-            if self._banner_bytes > BANNER_BYTES:
-                self._violate(f"more than {BANNER_BYTES} bytes before the reply to hello", line)
+        """Skip a blank line, a banner's and an event of a later version. Any other line is the violation."""
+        if not line.strip(b" \t\r"):
             return
         try:
             value: JsonValue = _decode_any(line)
         except _UNREADABLE:
             value = None
         if not isinstance(value, dict):
-            if line.strip():
+            self._banner_bytes += len(line) + 1
+            if self._handshake_done:
                 self._violate("a line that is not a JSON object", line)
+            elif self._banner_bytes > BANNER_BYTES:
+                self._violate(f"more than {BANNER_BYTES} bytes before the reply to hello", line)
         elif isinstance(kind := value.get("event"), str) and kind in _REQUIRED_EVENTS:
             self._violate(f"a broken `{kind}` event ({error})", line)
 

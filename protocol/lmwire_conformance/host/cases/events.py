@@ -116,6 +116,20 @@ def accepts_members_in_any_order(context: CaseContext) -> None:
     context.driver.expect_done("a", text="a")
 
 
+@case("F-17")
+def reads_the_last_of_several_members_with_one_name(context: CaseContext) -> None:
+    """Read the last member if several have one name."""
+    worker = context.start()
+    id = context.request("a").id
+    token, done = (wire.encode(event)[1:] for event in (wire.token(id, "a"), wire.result_done(id)))
+    worker.write(
+        b'{"event":"token","id":"","token":"no","token_ids":[9],' + token,
+        b'{"event":"error","id":"","finish_reason":"length","usage":{},' + done,
+    )
+    worker.forget(id)
+    context.driver.expect_done("a", text="a")
+
+
 _NULLS: dict[str, dict[str, Any]] = {
     "token": {"new": None},
     "progress": {"total": None, "new": None},

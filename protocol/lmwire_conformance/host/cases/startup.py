@@ -73,6 +73,26 @@ def reads_stderr_from_the_start(context: CaseContext) -> None:
     context.driver.expect_start("started")
 
 
+@case("H-4", "H-5")
+def ignores_blank_lines_before_the_reply_to_hello(context: CaseContext) -> None:
+    """Skip blank lines, however many: they are not part of a banner."""
+    worker = context.spawn()
+    hello = worker.expect("hello")
+    worker.write(*[b" \t\r\n" * 1024] * (BANNER_BYTES // 2048), wire.hello_done(hello.id))
+    context.driver.expect_start("started")
+
+
+@case("H-5")
+def kills_the_worker_after_an_incomplete_event_before_the_reply_to_hello(context: CaseContext) -> None:
+    """Take no malformed event for a banner, and report the failed start without waiting longer."""
+    worker = context.spawn(timeout=_beyond_the_wait(context))
+    hello = worker.expect("hello")
+    worker.block_sigterm()
+    worker.write_last({"event": "error", "id": hello.id, "error": "no code"}, wire.hello_done(hello.id))
+    context.driver.expect_start("start_failed")
+    worker.expect_killed()
+
+
 @variants({"that-exits": True, "that-lives-on": False}, "V-1", "T-1")
 def reports_a_refused_version_at_once(context: CaseContext, exits: bool) -> None:
     """Report a failed start when the worker refuses `hello`, without waiting longer."""
@@ -82,6 +102,17 @@ def reports_a_refused_version_at_once(context: CaseContext, exits: bool) -> None
     if exits:
         worker.end(76)
     context.driver.expect_start("start_failed")
+
+
+@case("H-4")
+def kills_a_worker_that_answers_hello_with_any_error(context: CaseContext) -> None:
+    """Report a failed start and kill the worker, although the same `hello` can succeed later."""
+    worker = context.spawn(timeout=_beyond_the_wait(context))
+    hello = worker.expect("hello")
+    worker.block_sigterm()
+    worker.write_last(wire.error(hello.id, "busy", retryable=True))
+    context.driver.expect_start("start_failed")
+    worker.expect_killed()
 
 
 @case("V-1", "H-5")

@@ -104,13 +104,15 @@ def loses_requests_at_the_end_of_stdout(context: CaseContext) -> None:
 
 @variants({"child": False, "daemon": True}, "H-9", "T-3")
 def loses_requests_at_the_end_of_the_process(context: CaseContext, daemon: bool) -> None:
-    """Report requests as lost, although a child of the worker holds stdout open."""
+    """Report requests as lost, although a child of the worker holds stdout open, and kill a child in its group."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker.fork(daemon=daemon)
-    context.next_worker(context.timeout)
+    child = context.next_worker(context.timeout)
     worker.end(-SIGKILL)
     context.driver.expect_failed("a", "worker_lost", text="so far")
+    if child and not daemon:
+        child.expect_killed()
 
 
 _GARBAGE = {
