@@ -114,7 +114,7 @@ BANNER_BYTES = 64 * 1024
 """Lines before the reply to `hello` that are not JSON objects, such as a login banner: a client skips them."""
 
 CLIENT_LINE_BYTES = 1024 * 1024
-"""A line from a worker. A longer one is a violation: the client ends the worker."""
+"""A line from a worker. A longer one is a violation: the host kills the worker."""
 
 EFFORT_BUDGETS = {"minimal": 256, "low": 1024, "medium": 8192}
 """Reasoning budgets, in tokens, of efforts that a chat template does not take. Higher efforts have none."""

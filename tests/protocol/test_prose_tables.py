@@ -10,6 +10,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from lmwire import ShutdownTimeouts
+from lmwire.transport.process import _EXIT_TIMEOUT_AFTER_EOF_S
 from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, FEATURES, Chat, Generation, events, limits
 from support.protocol import prose
 
@@ -251,10 +253,30 @@ def test_the_exit_codes_agree() -> None:
     assert [int(status) for status in table.by("exit code")] == list(EXIT_CODES)
 
 
-def test_the_limits_agree() -> None:
+def test_the_forms_of_the_events_agree() -> None:
+    (table,) = [table for table in TABLES["Events"] if "sometimes" in table.columns]
+    shown = {
+        name: [re.findall(r"`(\w+)`", row[column]) for column in ("always present", "sometimes")]
+        for row in table.rows
+        for name in re.findall(r"`(\w+)`", row["event"].removeprefix("`done` of "))
+    }
+    streamed = {kind.__struct_config__.tag: kind for command in COMMANDS.values() for kind in command.streams}
+    forms = {**streamed, "error": events.Error, **{name: command.done for name, command in COMMANDS.items()}}
+    assert shown == {name: [*_members(form)] for name, form in forms.items()}
+
+
+def _members(form: type[msgspec.Struct]) -> Iterator[list[str]]:
+    """Yield the names that are always present in an event, then the others, without its id."""
+    fields = [field for field in msgspec.structs.fields(form) if field.encode_name != "id"]
+    for required in (True, False):
+        yield [field.encode_name for field in fields if field.required is required]
+
+
+def test_the_numbers_agree() -> None:
     kib, mib = 1024, 1024 * 1024
-    (table,) = TABLES["Limits"]
-    rows = {what: row["limit"] for what, row in table.by("what").items()}
+    (table,) = TABLES["Numbers"]
+    rows = {row["what"]: row["number"] for row in table.rows}
+    waits = ShutdownTimeouts()
     assert rows == {
         "line to the worker": f"{limits.LINE_IN_BYTES // mib} MiB",
         "line from the worker, newline included": f"under {limits.LINE_OUT_BYTES // kib} KiB",
@@ -263,13 +285,18 @@ def test_the_limits_agree() -> None:
         "id": f"1 to {limits.ID_BYTES} bytes",
         "nesting that always works": "100",
         "integers": "±(2^53-1)",
-        "text of one `token` event, in its JSON form": f"{limits.TEXT_BYTES // kib} KiB",
-        "arguments of one `tool_call` event, in their JSON form": f"{limits.TEXT_BYTES // kib} KiB",
-        "token ids of one `token` event": f"{limits.TOKEN_IDS:,}",
-        "numbers of one `embedding` event": f"{limits.EMBEDDING_VALUES:,}",
-        "samples of one `audio` event": f"{limits.AUDIO_BYTES // 2:,}",
-        "an error's sentence, in its JSON form": f"{limits.ERROR_BYTES // kib} KiB",
-        "progress events": "10 a second for one request",
+        "text of a `token`, arguments of a `tool_call`, in JSON form": f"{limits.TEXT_BYTES // kib} KiB",
+        "token ids of a `token`": f"{limits.TOKEN_IDS:,}",
+        "numbers of an `embedding`": f"{limits.EMBEDDING_VALUES:,}",
+        "samples of an `audio`": f"{limits.AUDIO_BYTES // 2:,}",
+        "an error's sentence, in JSON form": f"{limits.ERROR_BYTES // kib} KiB",
+        "`progress` of one request": "10 a second",
+        "line that a host takes": f"{limits.CLIENT_LINE_BYTES // mib} MiB",
+        "banner that a host skips": f"{limits.BANNER_BYTES // kib} KiB",
+        "wait for `hello`": "30 s",
+        "waits of a shutdown": f"{waits.quit:g}, {waits.eof:g}, {waits.term:g}, 5 s",
+        "from the end of stdout to the exit": f"{_EXIT_TIMEOUT_AFTER_EOF_S:g} s",
+        "from the exit to the end of stdout": "1 s",
     }
     named = [row["name"].strip("`") for row in table.rows if row["name"]]
     assert named == list(events.Limits.__struct_fields__)
