@@ -225,8 +225,12 @@ class Worker:
             self.skipped_bytes += len(line) + 1  # a login banner [H-4]
             return "beyond 64 KiB of a banner" if self.skipped_bytes > BANNER_BYTES else None
         kind, id = event.get("event"), event.get("id")
-        if kind not in [*EVENTS] or not isinstance(id, str) or not (request := self.requests.get(id)):
-            return None  # [V-4], and an error without an id
+        if kind not in [*EVENTS] or (kind == "error" and id is None):
+            return None  # an event of a later version [V-4], or an error that ends no request [T-2]
+        if not isinstance(id, str):
+            return None if kind == "progress" else f"a `{kind}` without an id"
+        if not (request := self.requests.get(id)):
+            return None
         form = EVENTS[kind] | (DONE.get(request.command, {}) if kind == "done" else {})
         if not fits(event, form):
             return None if kind == "progress" else f"a malformed `{kind}`"

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from lmwire_conformance import vector as vectors
 from lmwire_conformance.host import CASES, check_host
 from lmwire_conformance.report import CaseResult
+from lmwire_conformance.vector import Vector
 from support.nightly import asked_for
 from support.process.lmwire_command import LMWIRE, REPOSITORY
 from support.process.worker_process import SECONDS
-from support.protocol import vectors
-from support.protocol.vectors import Vector
 
 HOST = REPOSITORY / "protocol/minimal_host.py"
 DRIVER = REPOSITORY / "tests/support/protocol/minimal_host_driver.py"
-WITHOUT = ("choices", "tool-calls")
-"""Groups about the second part of the protocol, which a minimal host leaves out."""
+WITHOUT = ("choices", "tool-calls", "lines")
+"""Groups that ask for more than the Core. Below are the lines that do not."""
 NAMES = [case.name for case in CASES if case.group not in WITHOUT]
 PARTS = runpy.run_path(str(HOST))
 Played = dict[str, Future[dict[str, CaseResult]]]

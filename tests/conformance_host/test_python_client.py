@@ -12,6 +12,8 @@ from support.protocol.mutant_host import DRIVER
 
 DRIVERS = {"threads": [], "asyncio": ["--asyncio"]}
 NAMES = [case.name for case in CASES]
+LINES = [case.name for case in CASES if case.group == "lines"]
+"""Cases for the night: tests/protocol/test_vectors_for_hosts.py plays the same lines without a process."""
 OF_A_TRANSPORT = [case.name for case in CASES if case.group in ("startup", "cancellation", "shutdown")]
 """Cases for each commit with asyncio: those about its own code. The others test what both clients share."""
 SECONDS = 120.0
@@ -32,7 +34,7 @@ def play(driver: str, group: str) -> dict[str, CaseResult]:
     return {result.name: result for result in results}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", nightly_but([name for name in NAMES if name not in LINES], NAMES))
 @pytest.mark.parametrize("driver", ["threads"])
 def test_the_client_passes(played: Played, driver: str, name: str) -> None:
     check(played, driver, name)

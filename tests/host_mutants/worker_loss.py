@@ -1,15 +1,16 @@
 """Hosts with faults in the handling of a worker that dies or breaks the protocol."""
 
+import signal
 from typing import Any
 
 import msgspec
 
 import lmwire.protocol.session
 from lmwire import CircuitBreaker, ClientSession
-from lmwire.transport.connection import Connection
 from lmwire.transport.child import _ChildProcess
+from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
-from lmwire_protocol import events
+from lmwire_protocol import Chat, Generate, events
 from support.protocol.mutation import mutant, wrap
 
 _RESULT = (
@@ -96,13 +97,42 @@ def believes_an_incomplete_terminal() -> None:
     wrap(lmwire.protocol.session, "decode_done", read)
 
 
+@mutant("H-5", "lines.kills-the-worker-after:done-load-without-context-len")
+def checks_only_answers() -> None:
+    def read(original: Any, line: bytes, command: Any) -> Any:
+        try:
+            return original(line, command)
+        except msgspec.ValidationError:
+            if command in (Generate, Chat):
+                raise
+            return msgspec.json.decode(line, type=events.Done)
+
+    wrap(lmwire.protocol.session, "decode_done", read)
+
+
+@mutant("H-5", "lines.kills-the-worker-after:done-chat-without-prompt-tokens")
+def checks_no_nested_members() -> None:
+    def read(original: Any, line: bytes, command: Any) -> Any:
+        done = msgspec.json.decode(line)
+        if command is Chat and isinstance(done.get("usage"), dict):
+            done["usage"] = {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, **done["usage"]}
+        return original(msgspec.json.encode(done), command)
+
+    wrap(lmwire.protocol.session, "decode_done", read)
+
+
+@mutant("H-3", "worker-loss.reads-on-after-a-failed-write")
+def dies_of_a_failed_write() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
 @mutant("H-9", "worker-loss.loses-requests-at-the-end-of-the-process:child")
 def leaves_the_children_of_a_dead_worker() -> None:
-    def signal(original: Any, self: Any, signal: int) -> None:
+    def send(original: Any, self: Any, number: int) -> None:
         if self._popen.returncode is None:
-            original(self, signal)
+            original(self, number)
 
-    wrap(_ChildProcess, "signal", signal)
+    wrap(_ChildProcess, "signal", send)
 
 
 @mutant("H-5", "worker-loss.kills-the-worker-after-a-line-over-1-mib:without-an-end")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from lmwire_conformance.vector import without_nulls
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError, events, limits
 from support.protocol import prose
 from support.protocol.prose import Transcript
 from support.protocol.reading import event_kind, read_command, read_event, schema_accepts
-from support.protocol.vectors import without_nulls
 
 TRANSCRIPTS = prose.transcripts("transcript")
 PAGES = [

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from lmwire_conformance import vector as vectors
+from lmwire_conformance.vector import Vector
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError
-from support.protocol import vectors
 from support.protocol.field_paths import Path, paths, places
 from support.protocol.reading import event_kind, read_command, read_event, schema_accepts
-from support.protocol.vectors import Vector
 
 VALID_COMMANDS = vectors.read("commands.valid")
 INVALID_COMMANDS = vectors.read("commands.invalid")

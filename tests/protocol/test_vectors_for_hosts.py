@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from lmwire.protocol.session import ClientSession, RequestEvents
+from lmwire_conformance import vector as vectors
+from lmwire_conformance.vector import Vector
 from lmwire_protocol import Hello, decode_command
-from support.protocol import vectors
-from support.protocol.vectors import Vector
 
 INVALID_EVENTS: Final = vectors.read("events.invalid")
 COMMANDS: Final = {vector.entry["cmd"]: vector.object for vector in vectors.read("commands.valid")}

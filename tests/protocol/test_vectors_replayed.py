@@ -2,9 +2,9 @@
 
 import pytest
 
+from lmwire_conformance.vector import Vector, read
 from support.process.worker_process import Event, WorkerProcess
 from support.protocol.reading import event_kind, schema_accepts
-from support.protocol.vectors import Vector, read
 
 pytestmark = pytest.mark.slow
 

@@ -116,6 +116,11 @@ class PlayedWorker:
         self._log("  (the worker closes its stdout)")
         self._order("the end of stdout", "close", 1)
 
+    def close_stdin(self) -> None:
+        """Close stdin, so that the host's writes fail, and live on."""
+        self._log("  (the worker closes its stdin)")
+        self._order("the end of stdin", "close", 0)
+
     def end(self, status: int) -> None:
         """Exit with a code, or die of a signal, given as a negative number."""
         self._log(f"  (the worker {f'exits with code {status}' if status >= 0 else f'dies of signal {-status}'})")

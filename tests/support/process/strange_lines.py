@@ -4,7 +4,7 @@ import json
 import random
 from typing import Any
 
-from support.protocol import vectors
+from lmwire_conformance import vector as vectors
 
 ODD: list[Any] = [
     None,

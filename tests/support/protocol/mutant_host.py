@@ -8,6 +8,7 @@ from host_mutants import answers, events, shutdown, startup_and_commands, worker
 from support.protocol.mutation import mutants
 
 DRIVER = Path(__file__).parents[3] / "clients" / "python" / "conformance_driver.py"
+NOT_MADE = "the mutation cannot be made"
 MUTANTS = mutants(worker_loss, events, answers, startup_and_commands, shutdown)
 
 
@@ -17,7 +18,10 @@ def command(name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    MUTANTS[sys.argv[1]].mutate()
+    try:
+        MUTANTS[sys.argv[1]].mutate()
+    except Exception as error:
+        sys.exit(f"{NOT_MADE}: {error}")
     sys.path.insert(0, str(DRIVER.parent))
     sys.argv = [str(DRIVER)]
     runpy.run_path(str(DRIVER), run_name="__main__")

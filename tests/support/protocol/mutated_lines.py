@@ -3,7 +3,7 @@
 import random
 import re
 
-from support.protocol import vectors
+from lmwire_conformance import vector as vectors
 
 _LONGEST = 2000
 """Longest vector to mutate, in bytes. Speed matters more here than faults that only a long line could reveal."""

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import msgspec
 
+from lmwire_conformance.vector import without_nulls
 from lmwire_protocol import (
     COMMANDS,
     Command,
@@ -19,7 +20,6 @@ from lmwire_protocol import (
     usable_id,
 )
 from lmwire_protocol.schema import schema
-from support.protocol.vectors import without_nulls
 
 _SCHEMA = schema()
 

@@ -102,6 +102,19 @@ def loses_requests_at_the_end_of_stdout(context: CaseContext) -> None:
     context.driver.expect_failed("a", "worker_lost", text="so far")
 
 
+@case("H-3", "H-9")
+def reads_on_after_a_failed_write(context: CaseContext) -> None:
+    """Survive a write to a worker that no longer reads, and pass on what still comes from it."""
+    worker = context.start()
+    id = context.request("a").id
+    worker.close_stdin()
+    context.ask("b")
+    worker.write(wire.token(id, "whole"), wire.result_done(id))
+    context.driver.expect_done("a", text="whole")
+    worker.end(0)
+    context.driver.expect_failed("b", "worker_lost")
+
+
 @variants({"child": False, "daemon": True}, "H-9", "T-3")
 def loses_requests_at_the_end_of_the_process(context: CaseContext, daemon: bool) -> None:
     """Report requests as lost, although a child of the worker holds stdout open, and kill a child in its group."""

@@ -3,10 +3,12 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmwire_protocol.json_value import JsonValue
 
 FREE_FORM = {"arguments", "parameters", "schema", "template_args"}
-FOLDER = Path(__file__).parents[3] / "protocol" / "vectors"
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,21 @@ class Vector:
         return without_nulls(json.loads(self.line))
 
 
+def folder() -> Path:
+    """Return the folder of the vectors: within the installed package, or beside it in a checkout."""
+    installed = Path(__file__).with_name("vectors")
+    return installed if installed.is_dir() else Path(__file__).parents[1] / "vectors"
+
+
 def read(name: str) -> list[Vector]:
     """Return the vectors in one file, such as `commands.valid`."""
-    entries = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
+    lines = (folder() / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+    entries = [json.loads(line) for line in lines if line]
     return [Vector(entry["name"], _expand(entry["line"]), entry) for entry in entries]
 
 
-def without_nulls(value: Any) -> Any:
-    """The value with the members that are null left out, at every depth but within free-form objects."""
+def without_nulls(value: "JsonValue") -> Any:
+    """Return the value without the members that are null, at every depth but within free-form objects."""
     if isinstance(value, dict):
         return {
             name: member if name in FREE_FORM and isinstance(member, dict) else without_nulls(member)
