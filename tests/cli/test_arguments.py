@@ -64,6 +64,30 @@ def test_the_commands_that_read_their_own_options_suggest_in_the_same_words(argu
     assert message in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["run"], ["chat"]),
+        (["run", "m"], ["chat", "m"]),
+        (["run", "m", "Why?"], ["chat", "m", "-p", "Why?"]),
+        (["run", "m", "--seed", "7"], ["chat", "m", "--seed", "7"]),
+        (["list"], ["models"]),
+        (["ls", "--all"], ["models", "--all"]),
+    ],
+)
+def test_the_verbs_of_ollama_work(typed: list[str], meant: list[str]) -> None:
+    assert vars(parse(typed)) | {"run": None} == vars(parse(meant)) | {"run": None}
+
+
+@pytest.mark.parametrize(("verb", "instead"), [("show", "lmwire models"), ("stop", "lmwire ps")])
+def test_a_verb_of_ollama_without_a_counterpart_points_the_way(
+    verb: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=str(USAGE)):
+        parse([verb, "m"])
+    assert f"there is no command '{verb}': " in (error := capsys.readouterr().err) and instead in error
+
+
 def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["chat", "--zzzzzz"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lmwire
-from lmwire.cli.chat.commands import COMMANDS, is_command, run_command
+from lmwire.cli.chat.commands import COMMANDS, ends_chat, is_command, run_command
 from lmwire.cli.chat.reader import is_unfinished, joined
 from lmwire.cli.chat.saved_chats import InvalidChat, SavedChat, load_chat, save_chat, saved_names
 
@@ -121,14 +121,30 @@ def test_media_model_and_system_message_change_the_conversation(chat: RecordingC
     assert (chat.model, chat.system, len(chat.messages)) == ("second", "Be brief.", 1)
 
 
+def test_the_words_of_other_programs_end_the_chat() -> None:
+    assert [line for line in ("/quit", "/exit", " /bye ", "/quit now", "bye") if ends_chat(line)] == [
+        "/quit",
+        "/exit",
+        " /bye ",
+    ]
+
+
 def test_the_help_lists_every_command(chat: RecordingChat) -> None:
     shown = run_command(chat, "/help")
+    assert run_command(chat, "/?") == shown
     assert [name for name in COMMANDS if f"/{name}" not in shown] == []
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("/help", True), (" /set a b", True), ("/etc/hosts is what?", False), ("/", False), ("/a\n/b", False)],
+    [
+        ("/help", True),
+        ("/?", True),
+        (" /set a b", True),
+        ("/etc/hosts is what?", False),
+        ("/", False),
+        ("/a\n/b", False),
+    ],
 )
 def test_a_path_and_a_pasted_text_are_prompts(line: str, expected: bool) -> None:
     assert is_command(line) == expected

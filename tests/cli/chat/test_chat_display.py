@@ -27,6 +27,14 @@ def test_a_pipe_gets_every_character_and_a_last_newline(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "\x1b[2J: as it is\n"
 
 
+def test_the_blank_lines_before_an_answer_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    for display in (PlainDisplay, TerminalDisplay):
+        with display() as shown:
+            for part in ("\n", "\r\n\n  So", "\n\nit is."):
+                shown.show(part)
+        assert capsys.readouterr().out == "  So\n\nit is.\n"
+
+
 def test_no_newline_is_added_to_one(capsys: pytest.CaptureFixture[str]) -> None:
     with PlainDisplay() as shown:
         shown.show("a line\n")

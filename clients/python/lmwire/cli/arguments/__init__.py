@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
+from typing import Final
 
 from lmwire_protocol.command_line import Flag
 
@@ -33,9 +34,21 @@ from .subcommands import (
 __all__ = ["load_config", "make_parser", "parse"]
 
 
+_OTHER_NAMES: Final = {"run": "chat", "list": "models", "ls": "models"}
+"""Names that Ollama has for commands."""
+_NO_COMMANDS: Final = {
+    "show": "`lmwire models` shows the type, quantization, context and size of each model",
+    "stop": "`lmwire ps` lists what runs; Ctrl-C ends it, and `lmwire service remove` what runs in the background",
+}
+"""Commands of Ollama that have no counterpart, and what to do instead."""
+
+
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the parsed command line. Call its `run` with it."""
     parser = make_parser()
+    argv = _translated(argv)
+    if argv[0] in _NO_COMMANDS:
+        parser.error(f"there is no command {argv[0]!r}: {_NO_COMMANDS[argv[0]]}")
     argv, trailing_arguments = split_trailing_arguments(argv)
     command, options = find_command(parser, argv)
     arguments = parser.parse_args(argv) if subcommands_of(command) else _parse_command(command, options)
@@ -44,6 +57,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.exit(USAGE)
     arguments.trailing_arguments = trailing_arguments
     return arguments
+
+
+def _translated(argv: list[str]) -> list[str]:
+    """Return a command line with lmwire's name of the command. After `run MODEL`, a text is the prompt."""
+    name, *rest = argv
+    if name == "run" and len(rest) > 1 and not any(argument.startswith("-") for argument in rest[:2]):
+        rest.insert(1, "-p")
+    return [_OTHER_NAMES.get(name, name), *rest]
 
 
 def load_config(environment: Mapping[str, str]) -> ConfigFile:

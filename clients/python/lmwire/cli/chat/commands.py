@@ -63,7 +63,7 @@ def run_command(chat: Chat, line: str) -> str:
         line: The line that was typed.
     """
     name, _, argument = line.strip().removeprefix("/").partition(" ")
-    command = COMMANDS.get(name)
+    command = COMMANDS.get("help" if name == "?" else name)
     if command is None:
         return f"/{name} is unknown; /help lists the commands."
     try:
@@ -75,13 +75,18 @@ def run_command(chat: Chat, line: str) -> str:
 def is_command(line: str) -> bool:
     """Return whether a line is a slash command. A path, or a text of several lines, is a prompt."""
     word = line.strip().partition(" ")[0]
-    return word.startswith("/") and word[1:].isalpha() and "\n" not in line.strip()
+    return word.startswith("/") and (word[1:].isalpha() or word == "/?") and "\n" not in line.strip()
+
+
+def ends_chat(line: str) -> bool:
+    """Return whether a line ends the conversation. Two of the words are those of other programs."""
+    return line.strip() in ("/quit", "/exit", "/bye")
 
 
 def _help(chat: Chat, argument: str) -> str:
     rows = [(f"/{name} {command.argument}".strip(), command.help) for name, command in COMMANDS.items()]
     rows += [
-        ("/quit", "quit, as Ctrl-D does"),
+        ("/quit", "quit, as Ctrl-D, /exit and /bye do"),
         ("Ctrl-C", "stop the answer; at the prompt, twice quits"),
         ('Alt-Enter, \\, """', "start another line; a pasted text keeps its lines"),
     ]

@@ -10,7 +10,7 @@ from lmwire_protocol.printable import one_line, printable
 
 from ..terminal_text import dim
 from .chat_session import ChatSession, Stopped
-from .commands import is_command, run_command
+from .commands import ends_chat, is_command, run_command
 from .keyboard import echo_off
 from .reader import choose_reader, read
 from .saved_chats import LAST, InvalidChat, SavedChat, save_chat
@@ -39,7 +39,7 @@ class Conversation:
         """Read and answer until the person quits."""
         print_note(f"{self._session.model} is ready. /help lists the commands, Ctrl-D quits.")
         while (line := read(self._reader, _PROMPT, print_note)) is not None:
-            if line.strip() == "/quit":
+            if ends_chat(line):
                 return
             if is_command(line):
                 print_note(run_command(self._session, line))

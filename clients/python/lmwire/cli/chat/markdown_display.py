@@ -49,7 +49,7 @@ class MarkdownDisplay(PlainDisplay):
 
     def show_reasoning(self, text: str) -> None:
         """Show the next part of the reasoning, dimmed."""
-        self._reasoning = True
+        self._before_text = True
         *finished, self._line = (self._line + self._trimmer.add(strip_controls(text))).split("\n")
         for line in finished:
             self._print_dimmed(line)

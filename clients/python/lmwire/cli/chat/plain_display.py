@@ -12,30 +12,30 @@ from ..terminal_text import NewlineTrimmer, dim, format_call, strip_controls
 
 
 class PlainDisplay(AbstractContextManager["PlainDisplay"]):
-    """Writes an answer's text to stdout, without its reasoning.
+    """Writes an answer's text to stdout, without its reasoning and the blank lines before it.
 
     Enter it before the first delta, and exit it after the last.
     """
 
     def __init__(self) -> None:
         self._open_line = False
-        self._reasoning = False
+        self._before_text = True
         self._has_progress = False
         self._bar: StageProgress | None = None
 
     def show(self, text: str) -> None:
         """Show the next part of the answer."""
-        if self._reasoning:
-            text = text.lstrip("\n")
+        if self._before_text:
+            text = text.lstrip("\r\n")
             if not text:
                 return
-            self._reasoning = False
+            self._before_text = False
             self._end_reasoning()
         self._write(text)
 
     def show_reasoning(self, text: str) -> None:
         """Show the next part of the reasoning before the answer."""
-        self._reasoning = True
+        self._before_text = True
         self._end_prefill()
 
     def show_progress(self, event: Progress) -> None:
@@ -87,7 +87,7 @@ class TerminalDisplay(PlainDisplay):
 
     def show_reasoning(self, text: str) -> None:
         """Show the next part of the reasoning, dimmed."""
-        self._reasoning = True
+        self._before_text = True
         if trimmed := self._trimmer.add(strip_controls(text)):
             self._write(dim(trimmed))
 

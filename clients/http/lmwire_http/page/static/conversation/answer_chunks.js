@@ -14,7 +14,7 @@ export function addChunk(message, chunk) {
 
 function addDelta(message, delta) {
   if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
-  if (delta.content) message.content += delta.content;
+  if (delta.content) message.content += message.content ? delta.content : delta.content.replace(/^[\r\n]+/, "");
   for (const call of delta.tool_calls ?? []) addCall(message, call);
   return Boolean(delta.reasoning_content || delta.content || delta.tool_calls?.length);
 }
