@@ -12,6 +12,7 @@ from lmwire import DeviceMemory, LmwireError
 from lmwire.cli import arguments, doctor
 from lmwire.cli.doctor import installation, machine
 from lmwire.cli.doctor.installation import Finding
+from lmwire_protocol.extras import WORKER_EXTRA
 from support.http.ports import unused_port
 
 
@@ -37,7 +38,7 @@ def test_a_package_outside_its_range_is_a_failure_of_the_worker(monkeypatch: pyt
     real = installation._version
     monkeypatch.setattr(installation, "_version", lambda name: "0.1" if name == "mlx-lm" else real(name))
     (worker,) = [finding for finding in installation.check_packages() if finding.topic == "[worker]"]
-    assert (worker.level, worker.fix) == ("fail", "pip install 'lmwire[worker]'")
+    assert (worker.level, worker.fix) == ("fail", f"pip install 'lmwire[{WORKER_EXTRA}]'")
     assert worker.text.startswith("mlx-lm 0.1 is not in ")
 
 
@@ -45,6 +46,39 @@ def test_an_extra_that_is_not_installed_is_a_warning(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(installation, "_version", lambda name: None if name == "rich" else "99.0")
     (chat,) = [finding for finding in installation.check_packages() if finding.topic == "[chat]"]
     assert (chat.level, chat.text) == ("warn", "not installed: rich")
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "named"),
+    [
+        ("psutil", "worker", WORKER_EXTRA),
+        ("rich", "chat", "chat"),
+        ("uvicorn", "http", "http"),
+        ("mlx-vlm", "vision", "vision"),
+    ],
+)
+def test_a_missing_package_is_one_finding_with_one_fix(
+    package: str, extra: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == package else real(name))
+    found = [finding for finding in installation.check_packages() if finding.level != "ok"]
+    assert [(each.topic, each.text) for each in found] == [(f"[{extra}]", f"not installed: {package}")]
+    assert found[0].fix and found[0].fix.endswith(f"'lmwire[{named}]'")
+
+
+def test_a_device_that_lacks_the_missing_packages_is_no_second_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Finding("fail", "device", "no mlx", "install it")
+    monkeypatch.setattr(doctor, "check_device", lambda: (None, device))
+    monkeypatch.setattr(doctor, "check_temporary_files", lambda: Finding("ok", "temporary", "yours"))
+    for packages in (Finding("fail", "packages", "not installed"), Finding("warn", "packages", "not installed")):
+        monkeypatch.setattr(doctor, "check_packages", lambda found=packages: iter([found]))
+        assert (device in doctor._check(offline=True)) == (packages.level == "warn")
+
+
+def test_an_nvidia_gpu_decides_which_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "NVIDIA_DRIVER", tmp_path)
+    assert installation.device_extra() == "cuda"
 
 
 def test_a_broken_config_file_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,8 @@ def run(arguments: Namespace) -> int:
 def _check(*, offline: bool) -> Iterator[Finding]:
     """Yield the findings, the quick checks first."""
     yield check_python()
-    yield from check_packages()
+    packages = [*check_packages()]
+    yield from packages
     yield check_config()
     yield from check_environment(os.environ)
     yield from check_disk()
@@ -40,7 +41,8 @@ def _check(*, offline: bool) -> Iterator[Finding]:
     yield check_port()
     yield check_hub(offline=offline)
     device, finding = check_device()
-    yield finding
+    if device or all(each.level != "fail" for each in packages):  # else its cause and its fix have been named
+        yield finding
     if device:
         yield from check_models(device)
 

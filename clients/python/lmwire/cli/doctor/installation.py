@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import lmwire_protocol
-from lmwire_protocol.extras import install_command
+from lmwire_protocol.extras import WORKER_EXTRA, install_command
 
 from ..arguments import load_config
 from ..option_sources import InvalidConfigFile
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 Level: TypeAlias = Literal["ok", "warn", "fail"]
+NVIDIA_DRIVER: Final = Path("/proc/driver/nvidia")
 _MINIMUM: Final = (3, 11)
 _EXTRAS: Final = ("worker", "chat", "http", "vision")
 """The extras that people install, the necessary one first."""
@@ -58,12 +60,24 @@ def check_packages() -> Iterator[Finding]:
 
         needed = [Requirement(text) for text in requires("lmwire") or []]
     except (ImportError, PackageNotFoundError):
-        fix = install_command("worker")
+        fix = install_command(device_extra())
         yield Finding("fail", "packages", "the worker's packages are not installed", fix)
         return
+    of_worker = {each.name for each in _packages_of("worker", needed)}
     for extra in _EXTRAS:
-        own = [each for each in needed if each.marker and not each.marker.evaluate() and _applies(each, extra)]
-        yield _check_extra(extra, [each for each in own if each.name != "lmwire"])
+        own = [each for each in _packages_of(extra, needed) if extra == "worker" or each.name not in of_worker]
+        yield _check_extra(extra, own)
+
+
+def device_extra() -> str:
+    """Return the extra with the libraries that run models on this machine's device."""
+    return "cuda" if NVIDIA_DRIVER.exists() else WORKER_EXTRA
+
+
+def _packages_of(extra: str, needed: "list[Requirement]") -> "list[Requirement]":
+    """Return what an extra adds to lmwire itself."""
+    own = [each for each in needed if each.marker and not each.marker.evaluate() and _applies(each, extra)]
+    return [each for each in own if each.name != "lmwire"]
 
 
 def _applies(requirement: "Requirement", extra: str) -> bool:
@@ -73,18 +87,17 @@ def _applies(requirement: "Requirement", extra: str) -> bool:
 def _check_extra(extra: str, requirements: "list[Requirement]") -> Finding:
     """Return the finding about the packages of an extra."""
     installed = {each.name: _version(each.name) for each in requirements}
-    topic, fix = f"[{extra}]", install_command(extra)
+    topic, fix = f"[{extra}]", install_command(device_extra() if extra == "worker" else extra)
     missing = [name for name, found in installed.items() if found is None]
     wrong = [
         f"{each.name} {found} is not in {each.specifier}"
         for each in requirements
         if (found := installed[each.name]) and not each.specifier.contains(found, prereleases=True)
     ]
-    bad = "fail" if extra == "worker" else "warn"
-    if wrong:
-        return Finding(bad, topic, ", ".join(wrong), fix)
     if missing:
-        return Finding(bad, topic, f"not installed: {', '.join(missing)}", fix)
+        wrong.append(f"not installed: {', '.join(missing)}")
+    if wrong:
+        return Finding("fail" if extra == "worker" else "warn", topic, "; ".join(wrong), fix)
     return Finding("ok", topic, ", ".join(f"{name} {found}" for name, found in installed.items()))
 
 

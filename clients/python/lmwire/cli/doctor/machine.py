@@ -12,12 +12,12 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-from lmwire_protocol.extras import WORKER_EXTRA, install_command
+from lmwire_protocol.extras import install_command
 
 from ...child_process import python_command
 from ...errors import LmwireError
 from ...worker_programs import DeviceMemory, device_memory, local_models, run_program
-from .installation import Finding
+from .installation import NVIDIA_DRIVER, Finding, device_extra
 
 _PORT: Final = 8080
 """Port of `lmwire serve` without options."""
@@ -32,9 +32,9 @@ def check_device() -> tuple[DeviceMemory | None, Finding]:
     try:
         memory = device_memory()
     except LmwireError as error:
-        return None, Finding("fail", "device", " ".join(str(error).split())[:500], install_command(WORKER_EXTRA))
+        return None, Finding("fail", "device", " ".join(str(error).split())[:500], install_command(device_extra()))
     text = f"{memory.device}; models may take {_gb(memory.budget_bytes)}, and {_gb(memory.free_bytes)} are free"
-    if memory.device.startswith("CPU") and Path("/proc/driver/nvidia").exists():
+    if memory.device.startswith("CPU") and NVIDIA_DRIVER.exists():
         return memory, Finding("warn", "device", f"{text}; there is an NVIDIA GPU", install_command("cuda"))
     return memory, Finding("ok", "device", text)
 
@@ -48,7 +48,7 @@ def check_models(memory: DeviceMemory) -> Iterator[Finding]:
     try:
         models = local_models()
     except LmwireError as error:
-        yield Finding("fail", "models", " ".join(str(error).split())[:500], install_command("worker"))
+        yield Finding("fail", "models", " ".join(str(error).split())[:500], install_command(device_extra()))
         return
     able = sorted((model for model in models if not model.problem), key=lambda model: -model.load_bytes)
     fitting = [model for model in able if model.load_bytes <= min(memory.budget_bytes, memory.free_bytes)]
