@@ -207,9 +207,16 @@ $(STAMP): pyproject.toml requirements-dev.txt
 		echo "lmwire needs Python 3.11 or newer, and $(PYTHON) is not. Name another: make setup PYTHON=python3.12" >&2; \
 		exit 1; \
 	}
-	$(PYTHON) -m venv .venv
+	@echo "lmwire is installed into .venv, once: that takes some minutes and 2 GB."
+	$(PYTHON) -m venv .venv || { \
+		echo "$(PYTHON) cannot make .venv: install its module venv (python3-venv on Debian), and run make again" >&2; \
+		exit 1; \
+	}
 # The file lists everything, so pip must not look for dependencies: it would try versions newer than those listed.
-	$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes --requirement requirements-dev.txt
+	$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes --requirement requirements-dev.txt || { \
+		echo "pip cannot install the packages: bring its index into reach or free some disk, and run make again" >&2; \
+		exit 1; \
+	}
 # The package itself has no hash. Its build tool is pinned above, so pip fetches nothing more for it.
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -1,8 +1,11 @@
 """The make targets that a newcomer types first."""
 
+import os
 import re
+import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +42,33 @@ def test_make_alone_lists_every_target_and_what_it_does() -> None:
     assert expected == set(targets)
     for target in targets:
         assert re.search(rf"^  make {target} +\w", listed, flags=re.MULTILINE)
+
+
+# Stands for Python: `-c` checks its version, `-m venv` makes an environment, and each of the two can fail.
+PYTHON = """#!/bin/sh
+case "$*" in
+  "-m venv .venv") mkdir -p .venv/bin && printf '#!/bin/sh\nexit 1\n' > .venv/bin/python && chmod +x .venv/bin/python ;;
+esac
+test "$FAILS" != "$2"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fails", "remedy"), [("venv", "install its module venv"), ("", "bring its index into reach")])
+def test_a_set_up_that_fails_ends_with_the_remedy(fails: str, remedy: str, tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "requirements-dev.txt"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    (tmp_path / "python").write_text(PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    command = ["make", "--no-print-directory", "chat", "PYTHON=./python"]
+    environment = {**os.environ, "FAILS": fails}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode != 0
+    *_, last, make_own = done.stderr.splitlines()
+    assert remedy in last and make_own.startswith("make:")
+    assert not (tmp_path / ".venv/.set-up").exists()
 
 
 def test_each_development_package_is_pinned_with_hashes() -> None:
