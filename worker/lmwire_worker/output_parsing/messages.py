@@ -90,13 +90,20 @@ _MUSE: Final = MessageFamily(
     HEADER,
     ("to=self<|message|>", "<|eom|>"),
 )
-_SOLAR_PARTS: Final = {"<|think|>": REASONING, "<|content|>": CONTENT, "<|tool_calls|>": CALL}
+_SOLAR_PARTS: Final = {
+    "<|think|>": REASONING,
+    "<|content|>": CONTENT,
+    "<|tool_calls|>": CALL,
+    "<|tool_call:begin|>": LOST_CALL,
+}
+_SOLAR_ENDS: Final = {"<|end|>": HEADER, "<|begin|>assistant": HEADER}
 _SOLAR: Final = MessageFamily(
     {
         HEADER: State({**_SOLAR_PARTS, "<|end|>": HEADER}, kind="header"),
-        REASONING: State({"<|end|>": HEADER, "<|begin|>assistant": HEADER}, "reasoning"),
-        CONTENT: State({**_SOLAR_PARTS, "<|end|>": HEADER, "<|begin|>assistant": HEADER}),
-        CALL: State({"<|end|>": HEADER, "<|begin|>assistant": HEADER}, kind="call"),
+        REASONING: State(_SOLAR_ENDS, "reasoning"),
+        CONTENT: State({**_SOLAR_PARTS, **_SOLAR_ENDS}),
+        CALL: State(_SOLAR_ENDS, kind="call"),
+        LOST_CALL: State(_SOLAR_ENDS, kind="call", has_markup=True),
     },
     CONTENT,
     ("<|think|>", "<|end|>"),

@@ -106,6 +106,8 @@ class ToolFormat:
     lost_starts: tuple[str, ...] = ()
     """Texts that start a call without the start marker, as some models write it. A call of a function that the request
     does not offer stays text."""
+    other_starts: tuple[str, ...] = ()
+    """Texts that may start a section in place of the start marker, for a caller that reads headers of messages."""
     ends_reasoning: bool = False
     """True if a call in reasoning ends it, with or without a marker. Otherwise, only a call in reasoning that never
     closes is a call: another one is quoted."""

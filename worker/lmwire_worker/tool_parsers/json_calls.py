@@ -157,6 +157,8 @@ class JsonCall:
     """Text between the name and the object."""
     after: str = "}"
     """Text after the object."""
+    other_middles: tuple[str, ...] = ()
+    """Texts that may stand in place of `middle`. The model may choose; past calls are written with `middle`."""
     names: re.Pattern[str] | None = None
     """Pattern of the names that can be written unquoted; None if names are JSON strings in an object."""
     spaced: bool = True

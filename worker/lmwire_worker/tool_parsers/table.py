@@ -220,9 +220,18 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 " <|constrain|>json<|message|>",
                 "",
                 names=PATH_NAME,
+                other_middles=(
+                    "<|message|>",
+                    *(
+                        f"<|channel|>{channel}{kind}<|message|>"
+                        for channel in ("commentary", "analysis")
+                        for kind in ("", " json", " <|constrain|>json")
+                    ),
+                ),
                 spaced=False,
                 parser=HarmonyParser,
             ),
+            other_starts=("<|channel|>analysis to=", " to=", "to="),
         ),
         # A name, and parameters between tags.
         ToolFormat(
