@@ -178,6 +178,53 @@ FAMILIES = {
         "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
         {"tags": ["a", "b"], "line": 3},
     ),
+    "granite_20b": Family(
+        section("", f"<function_call> {JSON}\n", ""),
+        '<function_call> {"name": "edit", "arguments": {"path": "a"}}',
+        {"path": "a"},
+    ),
+    "phi4_mini": Family(
+        section("<|tool_call|>[", JSON, "]<|/tool_call|>"),
+        '<|tool_call|>[{"name": "edit", "arguments": {"line": 1}}]<|/tool_call|>',
+        {"line": 1},
+    ),
+    "dots": Family(
+        section(
+            "<dots_function_call>",
+            tagged('<invoke name="NAME">', '<parameter name="KEY">VALUE</parameter>', "</invoke>"),
+            "</dots_function_call>",
+        ),
+        f'<dots_function_call><invoke name="edit"><parameter name="path">{INDENTED}</parameter></invoke>'
+        "</dots_function_call>",
+        {"path": INDENTED},
+    ),
+    "hy3_plain": Family(
+        section(
+            "<tool_calls>\n",
+            tagged(
+                "<tool_call>NAME<tool_sep>\n",
+                "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>\n",
+                "</tool_call>\n",
+            ),
+            "</tool_calls>",
+        ),
+        "<tool_calls><tool_call>edit<tool_sep><arg_key>line</arg_key><arg_value>4</arg_value></tool_call></tool_calls>",
+        {"line": 4},
+    ),
+    "step3": Family(
+        section(
+            "<｜tool_calls_begin｜>",
+            tagged(
+                '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="NAME">',
+                '<steptml:parameter name="KEY">VALUE</steptml:parameter>',
+                "</steptml:invoke><｜tool_call_end｜>",
+            ),
+            "<｜tool_calls_end｜>",
+        ),
+        '<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name="edit"><steptml:parameter name="path">a'
+        "</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+        {"path": "a"},
+    ),
     "pythonic": Family(
         section(
             "<|tool_call_start|>[",

@@ -200,6 +200,12 @@ class MistralParser(JsonParser):
     separators = re.compile(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
 
 
+class RepeatedJsonParser(JsonParser):
+    """Parses objects that each follow the start marker `<function_call>`."""
+
+    separators = re.compile(r"(?:[\s,;\[\]]|<function_call>)*")
+
+
 class KimiParser(JsonParser):
     """Parses `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>`."""
 

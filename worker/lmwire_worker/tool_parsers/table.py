@@ -17,7 +17,15 @@ from typing import Final
 
 from .format import ToolFormat
 from .gemma_calls import GemmaCall
-from .json_calls import BareJsonParser, HarmonyParser, JsonCall, KimiParser, LlamaParser, MistralParser
+from .json_calls import (
+    BareJsonParser,
+    HarmonyParser,
+    JsonCall,
+    KimiParser,
+    LlamaParser,
+    MistralParser,
+    RepeatedJsonParser,
+)
 from .literals import CALL_ID, NUMBER
 from .nested_calls import NestedCall
 from .python_calls import BarePythonParser, PythonCall
@@ -66,6 +74,25 @@ def _dsml(section: str) -> ToolFormat:
     )
 
 
+def _hy3(name: str, suffix: str) -> ToolFormat:
+    """Return the format of Hunyuan 3, whose tags have a suffix in the open models."""
+    return ToolFormat(
+        name,
+        f"<tool_calls{suffix}>",
+        f"</tool_calls{suffix}>",
+        TaggedCall(
+            head=f"<tool_call{suffix}>{{}}<tool_sep{suffix}>\n",
+            tag=f"<arg_key{suffix}>{{}}</arg_key{suffix}>\n<arg_value{suffix}>",
+            end=f"</arg_value{suffix}>\n",
+            tail=f"</tool_call{suffix}>",
+            excluded=(f"</tool_calls{suffix}>",),
+        ),
+        before="\n",
+        between_calls="\n",
+        after="\n",
+    )
+
+
 FORMATS: Final[dict[str, ToolFormat]] = {
     tool_format.name: tool_format
     for tool_format in (
@@ -104,9 +131,28 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             "tool_calls_list", "<tool_calls>", "</tool_calls>", JsonCall(), before="[", between_calls=", ", after="]"
         ),
         ToolFormat(
-            "phi4_mini", "<|tool_call|>", "<|/tool_call|>", JsonCall(), before="[", between_calls=", ", after="]"
+            "phi4_mini",
+            "<|tool_call|>",
+            "<|/tool_call|>",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+            lost_starts=("functools[",),
         ),
-        ToolFormat("granite3", "<|tool_call|>", "", JsonCall(), before="[", between_calls=", ", after="]"),
+        ToolFormat(
+            "granite_20b", "<function_call>", "", JsonCall(parser=RepeatedJsonParser), before=" ", between_sections="\n"
+        ),
+        ToolFormat(
+            "granite3",
+            "<|tool_call|>",
+            "",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+            lost_starts=("<tool_call>",),
+        ),
         ToolFormat(
             "internlm", "<|action_start|><|plugin|>", "<|action_end|>", JsonCall(middle=', "parameters": '), after="\n"
         ),
@@ -287,21 +333,8 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             between_sections="\n",
             ends_reasoning=True,
         ),
-        ToolFormat(
-            "hy3",
-            "<tool_calls:opensource>",
-            "</tool_calls:opensource>",
-            TaggedCall(
-                head="<tool_call:opensource>{}<tool_sep:opensource>\n",
-                tag="<arg_key:opensource>{}</arg_key:opensource>\n<arg_value:opensource>",
-                end="</arg_value:opensource>\n",
-                tail="</tool_call:opensource>",
-                excluded=("</tool_calls:opensource>",),
-            ),
-            before="\n",
-            between_calls="\n",
-            after="\n",
-        ),
+        _hy3("hy3", ":opensource"),
+        _hy3("hy3_plain", ""),
         ToolFormat(
             "minimax_m2",
             "<minimax:tool_call>",
@@ -316,6 +349,19 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 tag_pattern=r"""<parameter name=["']?(?P<parameter>[^>"']+)["']?>""",
             ),
             before="\n",
+            between_calls="",
+        ),
+        ToolFormat(
+            "dots",
+            "<dots_function_call>",
+            "</dots_function_call>",
+            TaggedCall(
+                head='<invoke name="{}">',
+                tag='<parameter name="{}">',
+                end="</parameter>",
+                tail="</invoke>",
+                excluded=("</dots_function_call>",),
+            ),
             between_calls="",
         ),
         ToolFormat(
@@ -338,6 +384,8 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 end="</steptml:parameter>",
                 tail="</steptml:invoke><｜tool_call_end｜>",
                 excluded=("<｜tool_calls_end｜>",),
+                head_pattern=r"(?:<｜tool_sep｜>\s*)?(?:<｜tool_call_begin｜>\s*)?(?:function\s*<｜tool_sep｜>\s*)?"
+                r"""<steptml:invoke\s+name=["']?(?P<function>[^\s<>"']+)["']?\s*>""",
             ),
             between_calls="",
         ),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire_protocol import Tool
 
-from ...tool_parsers import ToolFormat
+from ...tool_parsers import ToolFormat, WrittenCall
 from .formats import check_schema
 from .lark_rules import LarkRules, quoted
 from .message_frames import MessageFrame
@@ -18,6 +18,7 @@ SchemasByTool = Mapping[int, dict[str, Any]]
 """Schemas of the arguments of tools, by the tools' indexes in the request."""
 NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 _LINE: Final = "\n"
+_SAMPLE: Final = WrittenCall("f", {})
 BARE_START: Final = r'/\s*\{\s*"name"(?s:.*)/'
 """Text that tool parsers take for the start of a call without a marker."""
 
@@ -71,7 +72,7 @@ class ToolCallGrammar:
         if form.start and not (form.bare or self._frame.starts_call):
             start = rules.rule(" | ".join(map(rules.literal, (form.start, *form.other_starts))))
             first = f"{start} {self._section}"
-            if form.lost_starts:  # the model may write the call without it
+            if form.shape.write(_SAMPLE, 0).startswith(form.lost_starts):  # the model may write the call without it
                 first = rules.rule(f"{first} | {self._calls}")
         between = f"{rules.fixed(form.between_sections or _LINE)} {rules.literal(form.start)}"
         again = f"({between} {self._section})*" if self._many else ""
