@@ -80,6 +80,7 @@ class TextModelLoader:
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
         model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
+        model = replace(model, **_describe_tools(syntax))
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:
@@ -123,7 +124,15 @@ class TextModelLoader:
 
 def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
     start, end = context.request.reasoning_start, context.request.reasoning_end
-    return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
+    markers = (start, end) if start and end else None
+    return find_syntax(tokenizer, context.config["model_type"], markers, context.request.tool_format)
+
+
+def _describe_tools(syntax: Syntax) -> dict[str, Any]:
+    """Return the fields of a model's description that name its format of tool calls."""
+    if syntax.tools is None:
+        return {}
+    return {"tool_format": syntax.tools.name, "tool_format_assumed": syntax.assumes_tools or None}
 
 
 def _build_network(

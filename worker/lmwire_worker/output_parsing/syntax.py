@@ -28,6 +28,8 @@ class Syntax:
     """Format of tool calls; None for a model without tools."""
     content_markers: Sequence[ContentMarkers] = ()
     """Markers that may stand around content."""
+    assumes_tools: bool = False
+    """True if nothing names the format of tool calls, so that the prompt must describe one."""
 
     @classmethod
     def of(
