@@ -1,16 +1,16 @@
 """Write the table of formats into docs/tool-calls.md: `python tools/tool_formats_table.py`, or `--check` to compare."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Final
+
+from lmwire_worker.tool_parsers import FORMATS, ToolFormat
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "tool_parsers"), str(ROOT / "tools" / "tiny_model")]
 
-from test_families import FAMILIES  # noqa: E402  # the path to it is known only now
-
-from lmwire_worker.tool_parsers import FORMATS, ToolFormat  # noqa: E402
-
+FAMILIES: Final = import_module("test_families").FAMILIES
 PAGE: Final = ROOT / "docs" / "tool-calls.md"
 START: Final = "<!-- formats: tools/tool_formats_table.py -->\n"
 END: Final = "<!-- end of formats -->\n"

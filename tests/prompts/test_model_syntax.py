@@ -131,3 +131,9 @@ def test_a_format_that_does_not_exist_is_refused_with_the_names(opened: Open) ->
 def test_a_model_that_shows_no_format_has_an_assumed_one(opened: Open) -> None:
     assert find_syntax(opened(MESSAGES), "llama").assumes_tools
     assert not find_syntax(opened("[TOOL_CALLS]" + MESSAGES), "llama").assumes_tools
+
+
+def test_the_search_does_not_list_the_vocabulary(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = opened(MESSAGES)
+    monkeypatch.setattr(tokenizer, "get_vocab", None)
+    assert find_syntax(tokenizer, "llama").assumes_tools

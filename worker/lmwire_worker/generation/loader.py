@@ -3,6 +3,7 @@
 import contextlib
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
-from ..prompts.model_syntax import find_syntax
+from ..prompts.model_syntax import find_syntax, named_tool_format
 from ..prompts.model_templates import choose_template
 from ..prompts.reasoning import find_efforts
 from .admission import MemoryBudget, RowCost, short_answer_bytes
@@ -68,7 +69,7 @@ class TextModelLoader:
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
         template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
-        syntax = _find_syntax(tokenizer, context)
+        search = _start_search(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
@@ -79,12 +80,13 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
-        model = replace(model, **_describe_tools(syntax))
         limit = context.memory_limit or device_memory.default_budget()
         cost = _measure_row_cost(network, folder)
         if not request.force:
             device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
+        syntax = search.result()
+        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
+        model = replace(model, **_describe_tools(syntax))
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)
@@ -120,6 +122,16 @@ class TextModelLoader:
         disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
         self._disk = disk or self._disk
         return disk
+
+
+def _start_search(tokenizer: Tokenizer, context: LoadContext) -> "Future[Syntax]":
+    """Start to find how the model writes its answers, beside the work on its network: most of it is in the sandbox."""
+    if context.request.tool_format is not None:
+        named_tool_format(context.request.tool_format)  # refuses a wrong name before any other work
+    thread = ThreadPoolExecutor(1, "syntax")
+    search = thread.submit(_find_syntax, tokenizer, context)
+    thread.shutdown(wait=False)
+    return search
 
 
 def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 from lmwire_protocol import Function, RequestError, Tool
@@ -65,10 +64,11 @@ def find_syntax(
     """
     known = _known_tool_format(tokenizer, model_type) if tool_format is None else named_tool_format(tool_format)
     found = known or _generic_tool_format(model_type)
-    syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers)
+    assumed = known is None
+    syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers, assumes_tools=assumed)
     if not syntax.has_reasoning and (markers := _rendered_markers(tokenizer)) is not None:
-        syntax = Syntax.of(tokenizer, model_type, found, markers)
-    return replace(syntax, assumes_tools=known is None)
+        syntax = Syntax.of(tokenizer, model_type, found, markers, assumes_tools=assumed)
+    return syntax
 
 
 def named_tool_format(name: str) -> ToolFormat:
@@ -119,7 +119,7 @@ def _known_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat | No
     for sign, name in _LAST_SIGNS.items():
         if template is not None and sign in template.source:
             return FORMATS[name]
-    vocabulary = tokenizer.get_vocab().keys()
+    vocabulary = tokenizer.vocabulary
     for tool_format in FORMATS.values():
         markers = {tool_format.start, tool_format.end}
         if tool_format.end and markers <= vocabulary and tool_format.start != FORMATS["json_tools"].start:
