@@ -157,14 +157,14 @@ class JsonCall:
     """Text between the name and the object."""
     after: str = "}"
     """Text after the object."""
-    other_middles: tuple[str, ...] = ()
-    """Texts that may stand in place of `middle`. The model may choose; past calls are written with `middle`."""
     names: re.Pattern[str] | None = None
     """Pattern of the names that can be written unquoted; None if names are JSON strings in an object."""
     spaced: bool = True
     """The object has a space after each comma and colon, as in most chat templates."""
     parser: type[JsonParser] | None = None
     """The parser, if it accepts more than these texts; None to derive it."""
+    other_middles: tuple[str, ...] = ()
+    """Texts that may stand in place of `middle`. The model may choose; past calls are written with `middle`."""
 
     def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
         """Return a parser of one section; see `CallShape`."""
