@@ -8,9 +8,8 @@ from typing import Final
 from lmwire_worker.tool_parsers import FORMATS, ToolFormat
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "tool_parsers"), str(ROOT / "tools" / "tiny_model")]
-
-FAMILIES: Final = import_module("test_families").FAMILIES
+sys.path.insert(0, str(ROOT / "tests"))
+FAMILIES: Final = import_module("support.models.tool_families").FAMILIES
 PAGE: Final = ROOT / "docs" / "tool-calls.md"
 START: Final = "<!-- formats: tools/tool_formats_table.py -->\n"
 END: Final = "<!-- end of formats -->\n"
