@@ -72,3 +72,10 @@ def test_a_written_call_is_read_back(name: str) -> None:
         assert read(FORMATS[name], [body(FORMATS[name], text) if FORMATS[name].start else text]) == [
             ("edit", arguments)
         ]
+
+
+def test_an_id_after_the_arguments_is_the_calls() -> None:
+    parser = FORMATS["mistral_nemo"].make_parser([EDIT])
+    text = '[{"name": "edit", "arguments": {"line": 1}, "id": "a1b2c3d4e"}]'
+    fragments = [part for letter in text for part in parser.push(letter)]
+    assert [(part.name, part.call_id, part.arguments) for part in fragments] == [("edit", "a1b2c3d4e", '{"line":1}')]

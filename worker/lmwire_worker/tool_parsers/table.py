@@ -24,6 +24,7 @@ from .json_calls import (
     KimiParser,
     LlamaParser,
     MistralParser,
+    NemoParser,
     RepeatedJsonParser,
 )
 from .literals import CALL_ID, NUMBER
@@ -242,7 +243,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             "mistral_nemo",
             "[TOOL_CALLS]",
             "",
-            JsonCall(after=f', "id": "{CALL_ID}"}}', parser=MistralParser),
+            JsonCall(after=f', "id": "{CALL_ID}"}}', parser=NemoParser),
             before="[",
             between_calls=", ",
             after="]",
