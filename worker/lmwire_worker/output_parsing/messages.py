@@ -9,9 +9,9 @@ gpt-oss (harmony):
     <|start|>assistant<|channel|>final<|message|>the answer<|return|>
 
 A header's recipient can come before or after its channel. The text after `to=` is the section of a call: the parser
-receives the name, the rest of the header, <|message|> and the body. A message to another recipient, such as `python`,
-`browser.search` or `assistant`, is no call, and its header is dropped. Its body is content on the channel `final`, and
-reasoning on others. See
+receives the name, the rest of the header, <|message|> and the body. Other recipients than functions are `python`,
+`browser.search` or `assistant`. The header of a message to them is dropped. Its body is content on the channel `final`,
+and reasoning on others. See
 https://cookbook.openai.com/articles/openai-harmony.
 
 Muse Spark:

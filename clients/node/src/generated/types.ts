@@ -761,7 +761,7 @@ export interface ModelDone {
   chat_template_name?: string;
   /** Name of the format in which the model writes tool calls. Absent for a model that generates no text. */
   tool_format?: string;
-  /** True if neither the load nor the model's files name a format, so that prompts describe this one. Absent if not. */
+  /** True if neither the load nor the model's files name a format: prompts describe this one. Absent if not. */
   tool_format_assumed?: boolean;
   /** Maximum number of answers that are computed together. Absent if the worker does not report it. */
   batch_size?: number;
