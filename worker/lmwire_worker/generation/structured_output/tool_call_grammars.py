@@ -135,25 +135,18 @@ class _TaggedCallRule:
     def _value(self, parameter: Parameter, part: dict[str, Any], text: RawText) -> str:
         opened, end = self.shape.open_tag(parameter.name, part["type"]), self.shape.end
         tag, close = opened.rstrip("\n"), end.rstrip()
-        start = _join(
-            self.rules.fixed(tag), self.rules.literal(opened[len(tag) :])
-        )  # a string may start with a line break
+        line = self.rules.literal(opened[len(tag) :])  # a string may start with a line break
+        start, after = _join(self.rules.fixed(tag), line), self.rules.fixed(end[len(close) :])
         if part["type"] != "string":
-            return _join(start, self.rules.json(part, **SPACED_JSON), self.rules.fixed(end))
+            value = self.rules.json(part, **SPACED_JSON)
+            if part["type"] == "boolean":  # templates write Python's words, and models learn them
+                value = f"({value} | {' | '.join(_python_booleans(part))})"
+            return _join(start, value, self.rules.fixed(close), after)
         value = text.rule(self.rules, part, parameter.path, close)
         if self.shape.cdata:
             block = RawText(("]]>",), text.kinds).rule(self.rules, part, parameter.path, f"]]>{close}")
             value = self.rules.rule(f'{value} | "<![CDATA[" {block}')
-        return _join(start, value, self.rules.fixed(end[len(close) :]))
-        end = self.shape.end.rstrip()
-        space = self.rules.literal(self.shape.end.removeprefix(end))
-        after = f"({space})?" if space else ""  # some models write it only after the last parameter
-        if part["type"] == "string":
-            return _join(tag, text.rule(self.rules, part, parameter.path, end), after)
-        value = self.rules.json(part, **SPACED_JSON)
-        if part["type"] == "boolean":  # templates write Python's words, and models learn them
-            value = f"({value} | {' | '.join(_python_booleans(part))})"
-        return _join(tag, value, self.rules.literal(end), after)
+        return _join(start, value, after)
 
 
 def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dict[str, Any], path: str) -> str:
