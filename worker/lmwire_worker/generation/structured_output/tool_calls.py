@@ -58,7 +58,9 @@ class ToolCallGrammar:
         more = f"({rules.fixed(form.between_calls)} {call})*" if many and form.between_calls is not None else ""
         end = "" if vocabulary.ends_turn(form.end) else rules.literal(form.end)
         self._calls = rules.rule(f"{call} {more} {rules.fixed(form.after)} {end}")
-        self._section = rules.rule(f"{rules.fixed(form.before)} {self._calls}")
+        # A marker that ends with a letter needs its line break, or the next word would be part of it.
+        before = rules.literal(form.before) if form.start[-1:].isalnum() else rules.fixed(form.before)
+        self._section = rules.rule(f"{before} {self._calls}")
         self._many = many and form.between_sections is not None
         self._recipient = ""
         if frame.recipient is not None:
