@@ -14,6 +14,7 @@ type LoadParams struct {
 	AdapterPath      string `json:"adapter_path,omitzero"`      // A folder with a LoRA adapter.
 	DraftPath        string `json:"draft_path,omitzero"`        // A smaller model, which proposes tokens.
 	ChatTemplateName string `json:"chat_template_name,omitzero"`
+	ToolFormat       string `json:"tool_format,omitzero"` // Name of the format of tool calls. Empty: found in the template.
 	ContextLen       int64  `json:"context_len,omitzero"` // Maximum number of tokens of prompt and answer together.
 	KVBits           int64  `json:"kv_bits,omitzero"`     // 4 or 8 bits of each cached key and value.
 	Force            bool   `json:"force,omitzero"`       // Load even a model that does not seem to fit into memory.

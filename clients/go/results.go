@@ -20,20 +20,23 @@ type Limits struct {
 
 // A Model describes the loaded model.
 type Model struct {
-	Path             string            `json:"path"` // The folder that it was loaded from.
-	ModelType        string            `json:"model_type"`
-	VocabSize        int64             `json:"vocab_size"`
-	Layers           int64             `json:"layers"`
-	HiddenSize       int64             `json:"hidden_size"`
-	ContextLen       int64             `json:"context_len"` // Maximum number of tokens of prompt and answer together.
-	WeightsBytes     int64             `json:"weights_bytes"`
-	Capabilities     []string          `json:"capabilities"` // Commands that it serves, and "images" and "sounds".
-	Quantization     *Quantization     `json:"quantization,omitzero"`
-	AdapterPath      string            `json:"adapter_path,omitzero"`
-	ChatTemplateName string            `json:"chat_template_name,omitzero"` // Empty: the model's default.
-	BatchSize        int64             `json:"batch_size,omitzero"`         // Answers at once. 0: unknown.
-	SamplingDefaults *SamplingDefaults `json:"sampling_defaults,omitzero"`  // With LoadParams.GenerationConfig.
-	ReasoningEfforts []string          `json:"reasoning_efforts,omitzero"`  // Nil: the model does not reason.
+	Path             string        `json:"path"` // The folder that it was loaded from.
+	ModelType        string        `json:"model_type"`
+	VocabSize        int64         `json:"vocab_size"`
+	Layers           int64         `json:"layers"`
+	HiddenSize       int64         `json:"hidden_size"`
+	ContextLen       int64         `json:"context_len"` // Maximum number of tokens of prompt and answer together.
+	WeightsBytes     int64         `json:"weights_bytes"`
+	Capabilities     []string      `json:"capabilities"` // Commands that it serves, and "images" and "sounds".
+	Quantization     *Quantization `json:"quantization,omitzero"`
+	AdapterPath      string        `json:"adapter_path,omitzero"`
+	ChatTemplateName string        `json:"chat_template_name,omitzero"` // Empty: the model's default.
+	ToolFormat       string        `json:"tool_format,omitzero"`        // Name of the format of tool calls.
+	// ToolFormatAssumed is true if the prompt describes the format, because nothing names one.
+	ToolFormatAssumed bool              `json:"tool_format_assumed,omitzero"`
+	BatchSize         int64             `json:"batch_size,omitzero"`        // Answers at once. 0: unknown.
+	SamplingDefaults  *SamplingDefaults `json:"sampling_defaults,omitzero"` // With LoadParams.GenerationConfig.
+	ReasoningEfforts  []string          `json:"reasoning_efforts,omitzero"` // Nil: the model does not reason.
 }
 
 // Quantization describes the weights of a quantised model.

@@ -55,7 +55,7 @@ _SHAPES: Final = (
 """OpenAI's shapes of messages."""
 _LOAD: Final = (
     *("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force"),
-    *("reasoning_start", "reasoning_end", "generation_config"),
+    *("tool_format", "reasoning_start", "reasoning_end", "generation_config"),
 )
 
 DEFAULT_MODEL: Final = "load.path.absent"

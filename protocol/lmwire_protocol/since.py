@@ -50,6 +50,8 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "CacheDone",
         "ModelDone.adapter_path",
         "ModelDone.chat_template_name",
+        "ModelDone.tool_format",
+        "ModelDone.tool_format_assumed",
         "ModelDone.batch_size",
         "ModelDone.sampling_defaults",
         "ModelDone.reasoning_efforts",

@@ -128,3 +128,10 @@ def test_folders_are_described_instead_of_the_cache(cache: Path, tmp_path: Path)
     assert (found.id, found.path, found.context_len) == (str(good), str(good.resolve()), 4096)
     assert found.size_bytes == sum(file.stat().st_size for file in good.iterdir())
     assert "no config.json" in (none.problem or "")
+
+
+def test_the_formats_of_tool_calls_are_listed_with_the_models_that_write_them() -> None:
+    lines = lmwire("models", "--tool-formats").stdout.splitlines()
+    assert ["mistral_nemo", "Mistral Nemo, Mistral 7B v0.3"] in [line.split(maxsplit=1) for line in lines]
+    listed = json.loads(lmwire("models", "--tool-formats", "--json").stdout)
+    assert {"name": "mistral_nemo", "models": "Mistral Nemo, Mistral 7B v0.3"} in listed

@@ -64,6 +64,7 @@ LOAD: LoadOptions = {
     "trust_remote_code": True,
     "adapter_path": "/adapters/poet",
     "chat_template_name": "chatml",
+    "tool_format": "json_tools",
     "draft_path": "/models/small",
     "context_len": 4096,
     "kv_bits": 8,

@@ -73,6 +73,25 @@ def test_a_call_that_cannot_be_read_is_text_with_its_header() -> None:
     ]
 
 
+@pytest.mark.parametrize("reads_calls", [True, False])
+@pytest.mark.parametrize(
+    ("message", "channel"),
+    [
+        ("<|channel|>commentary to=python <|constrain|>code<|message|>1 + 1", "reasoning"),
+        ("<|channel|>analysis to=browser.search code<|message|>1 + 1", "reasoning"),
+        (" to=container.exec<|channel|>commentary<|message|>1 + 1", "reasoning"),
+        ("<|channel|>commentary to=assistant<|channel|>analysis<|message|>1 + 1", "reasoning"),
+        ("<|channel|>commentary to=assistant<|channel|>final<|message|>1 + 1", "content"),
+    ],
+)
+def test_the_header_of_a_message_to_another_recipient_is_no_text(message: str, channel: str, reads_calls: bool) -> None:
+    answer = f"{message}<|end|><|start|>assistant<|channel|>final<|message|>b"
+    expected = [(channel, "1 + 1"), ("content", "b")] if channel == "reasoning" else [("content", "1 + 1b")]
+    for pieces in ([answer], answer):
+        assert parts_of(pieces, SYNTAX, STATE, reads_calls=reads_calls) == expected
+    assert parts_of([message], SYNTAX, STATE, finished=False, reads_calls=reads_calls) == [(channel, "1 + 1")]
+
+
 def test_without_tools_a_call_is_text_with_its_header() -> None:
     call = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>12"
     assert parts_of([call], SYNTAX, STATE, reads_calls=False) == [("content", call)]

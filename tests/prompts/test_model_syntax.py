@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lmwire_protocol import RequestError
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_syntax, find_tool_format
@@ -114,3 +115,25 @@ def test_a_template_that_renders_no_call_leaves_it_to_the_settings(template: obj
     assert find_tool_format(opened(template, tool_parser_type="glm47"), "llama").name == "glm47"
     assert find_tool_format(opened(template), "llama").name == "json_tools"
     assert not find_syntax(opened(template), "llama").has_reasoning
+
+
+def test_a_format_that_is_given_is_not_looked_for(opened: Open) -> None:
+    syntax = find_syntax(opened(MESSAGES), "llama", tool_format="mistral_nemo")
+    assert (syntax.tools and syntax.tools.name, syntax.assumes_tools) == ("mistral_nemo", False)
+
+
+def test_a_format_that_does_not_exist_is_refused_with_the_names(opened: Open) -> None:
+    with pytest.raises(RequestError, match=r"no format 'hermes'; there are: .*json_tools, kimi_k2") as refused:
+        find_syntax(opened(MESSAGES), "llama", tool_format="hermes")
+    assert (refused.value.code, refused.value.field) == ("invalid_request", "tool_format")
+
+
+def test_a_model_that_shows_no_format_has_an_assumed_one(opened: Open) -> None:
+    assert find_syntax(opened(MESSAGES), "llama").assumes_tools
+    assert not find_syntax(opened("[TOOL_CALLS]" + MESSAGES), "llama").assumes_tools
+
+
+def test_the_search_does_not_list_the_vocabulary(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = opened(MESSAGES)
+    monkeypatch.setattr(tokenizer, "get_vocab", None)
+    assert find_syntax(tokenizer, "llama").assumes_tools

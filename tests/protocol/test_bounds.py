@@ -92,6 +92,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "adapter_path": "a",
             "draft_path": "a",
             "chat_template_name": "a",
+            "tool_format": "a",
             "context_len": 1,
             "kv_bits": 4,
             "force": False,

@@ -226,7 +226,8 @@ def test_a_speech_model_reports_its_capabilities(runner: TranscriptionRunner) ->
 
 
 @pytest.mark.parametrize(
-    "field", ["adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "reasoning_start"]
+    "field",
+    ["adapter_path", "draft_path", "chat_template_name", "tool_format", "context_len", "kv_bits", "reasoning_start"],
 )
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
     value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")

@@ -2,5 +2,6 @@
 
 from .loading.model_support import check_support
 from .models.local_models import main
+from .tool_parsers import FORMATS
 
-main(check_support)
+main(check_support, {name: FORMATS[name].models for name in sorted(FORMATS)})

@@ -136,6 +136,7 @@ class LoadOptions(TypedDict, total=False):
     adapter_path: str
     draft_path: str
     chat_template_name: str
+    tool_format: str
     context_len: int
     kv_bits: Literal[4, 8]
     force: bool

@@ -114,6 +114,8 @@ params! {
         draft_path: String,
         /// Name of one of the model's chat templates.
         chat_template_name: String,
+        /// Name of the format in which the model writes tool calls. None: the worker finds it.
+        tool_format: String,
         /// Maximum number of tokens of prompt and answer together.
         context_len: u64,
         /// 4 or 8 bits of each cached key and value.

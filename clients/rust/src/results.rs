@@ -58,6 +58,10 @@ pub struct Model {
     pub adapter_path: Option<String>,
     /// Name of the chat template. None: the model's default.
     pub chat_template_name: Option<String>,
+    /// Name of the format of tool calls.
+    pub tool_format: Option<String>,
+    /// Whether the prompt describes that format, because nothing names one.
+    pub tool_format_assumed: Option<bool>,
     /// Answers at once.
     pub batch_size: Option<u64>,
     /// The model's own defaults, with `generation_config` of [`Load`](crate::Load).

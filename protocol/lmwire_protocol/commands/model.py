@@ -31,6 +31,8 @@ class Load(Command, frozen=True):
     chat_template_name: Annotated[str, Meta(min_length=1)] | None = None
     """The chat template to use: one of the model's, or of the folder that the worker was started with. Absent: the
     model's default."""
+    tool_format: Annotated[str, Meta(min_length=1)] | None = None
+    """Name of the format in which the model writes tool calls. Absent: the worker finds it in the chat template."""
     context_len: Positive | None = None
     """Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the
     highest value."""

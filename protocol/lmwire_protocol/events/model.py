@@ -60,6 +60,10 @@ class ModelDone(Done, tag="done"):
     chat_template_name: str | None = None
     """The chat template in use: the name that the load gave, or `role_content` for a model without one. Absent for the
     model's default."""
+    tool_format: str | None = None
+    """Name of the format in which the model writes tool calls. Absent for a model that generates no text."""
+    tool_format_assumed: bool | None = None
+    """True if neither the load nor the model's files name a format: prompts describe this one. Absent if not."""
     batch_size: Count | None = None
     """Maximum number of answers that are computed together. Absent if the worker does not report it."""
     sampling_defaults: SamplingDefaults | None = None

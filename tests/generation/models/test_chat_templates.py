@@ -69,6 +69,19 @@ def test_a_model_without_a_template_reads_a_line_for_each_message(tmp_path: Path
         assert worker.token_ids("c") == worker.token_ids("g")
 
 
+def test_a_load_may_name_the_format_of_tool_calls(tmp_path: Path) -> None:
+    model = str(write_templated_model(tmp_path / "model"))
+    with WorkerProcess() as worker:
+        loaded = worker.load(model)
+        assert (loaded["tool_format"], loaded["tool_format_assumed"]) == ("json_tools", True)
+        loaded = worker.load(model, "named", tool_format="mistral_nemo")
+        assert (loaded["tool_format"], "tool_format_assumed" in loaded) == ("mistral_nemo", False)
+        assert worker.call({"id": "i", "cmd": "info"})["tool_format"] == "mistral_nemo"
+        error = worker.call({"id": "l", "cmd": "load", "path": model, "tool_format": "hermes"})
+        assert (error["code"], error["field"], error["loaded"]) == ("invalid_request", "tool_format", True)
+        assert "json_tools" in error["error"]
+
+
 NAMED = {"default": "own {{ messages[0].content }}", "shout": "loud {{ messages[0].content }}"}
 
 

@@ -82,7 +82,12 @@ TOOLS = [
                         "maxItems": 3,
                     },
                     "note": {"type": "string"},
-                    "at": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+                    "at": {
+                        "type": "object",
+                        "properties": {"x": {"type": "integer"}},
+                        "required": ["x"],
+                        "additionalProperties": False,
+                    },
                 },
                 "required": ["points"],
                 "additionalProperties": False,
@@ -215,6 +220,79 @@ def test_parameters_may_have_several_types_in_every_notation(speaker_of: Speaker
         calls = read(speaker_of(name), text, [NULLABLE]).calls
         assert len(calls) == 1, text
         check(calls[0], [NULLABLE])
+
+
+def matcher_of(speaker: Speaker, request: Chat) -> Any:
+    return speaker.constraint(request).matcher
+
+
+def tokens_of(speaker: Speaker, text: str) -> list[int]:
+    return speaker.tokenizer.encode(text, add_special_tokens=False)
+
+
+NOTE = tool("note", text={"type": ["string", "null"]}, more={"type": "object"})
+TEXT = '{"name": "note", "arguments": {"text": "a", "more": {}}}'
+NATIVE = [
+    ("json_tools", f"<tool_call>\n{TEXT}\n</tool_call>"),
+    ("json_tools", f"<tool_call>\n{TEXT}</tool_call>"),
+    ("json_tools", f"<tool_call>{TEXT}</tool_call>\n\n<tool_call>{TEXT}</tool_call>"),
+    ("json_tools", f"\n\n<tool_call>\n{TEXT}\n</tool_call>"),
+    ("mistral", '[TOOL_CALLS]note[ARGS]{"text": "a", "more": {"b": [1, 2]}}'),
+    ("mistral", '[TOOL_CALLS]note[ARGS]{"text":"a","more":{"b":[1,2]}}'),
+    ("command_r", 'Action:\n```json\n[{"tool_name": "note", "parameters": {"text": "a", "more": {}}}]\n```'),
+    (
+        "qwen3_coder",
+        "<tool_call>\n<function=note>\n<parameter=text>\nnull\n</parameter>\n<parameter=more>\n{}\n</parameter>\n"
+        "</function>\n</tool_call>",
+    ),
+    (
+        "qwen3_coder",
+        "<function=note>\n<parameter=text>\n\n  a\n\n</parameter>\n<parameter=more>\n{}\n</parameter>\n</function>\n"
+        "</tool_call>",
+    ),
+    (
+        "glm45",
+        "<tool_call>note\n<arg_key>text</arg_key>\n<arg_value>null</arg_value>\n<arg_key>more</arg_key>\n"
+        "<arg_value>{}</arg_value>\n</tool_call>",
+    ),
+    (
+        "glm45",
+        "<tool_call>note<arg_key>text</arg_key><arg_value>a</arg_value><arg_key>more</arg_key><arg_value>{}</arg_value>"
+        "</tool_call>",
+    ),
+    (
+        "minicpm5",
+        '<function name="note"><param name="text"><![CDATA[<b> & ]]></param><param name="more">{}</param></function>',
+    ),
+    ("pythonic", '<|tool_call_start|>[note(text="a", more={"b": True, "c": [None, 1]})]<|tool_call_end|>'),
+    ("pythonic", '<|tool_call_start|>[note(text=None, more={"b": true})]<|tool_call_end|>'),
+    ("gemma4", '<|tool_call>call:note{text:<|"|>a<|"|>,more:{b:true,c:[1,null]}}<tool_call|>'),
+    ("harmony", '<|channel|>commentary to=functions.note <|constrain|>json<|message|>{"text": "a", "more": {}}'),
+    ("harmony", '<|channel|>analysis to=functions.note<|message|>{"text":"a","more":{}}'),
+    ("harmony", ' to=functions.note<|channel|>commentary json<|message|>{"text":"a","more":{}}'),
+    (
+        "kimi_k3",
+        "<|open|>response<|sep|><|close|>response<|sep|><|open|>tools<|sep|>"
+        '<|open|>call tool="note" index="1"<|sep|>'
+        '<|open|>argument key="text" type="string"<|sep|>a<|close|>argument<|sep|>'
+        '<|open|>argument key="more" type="object"<|sep|>{}<|close|>argument<|sep|><|close|>call<|sep|>'
+        "<|close|>tools<|sep|>",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), NATIVE)
+def test_a_required_call_may_be_written_as_models_do(speaker_of: SpeakerOf, name: str, text: str) -> None:
+    request = chat(tools=[NOTE], tool_choice="required", reasoning="off")
+    speaker = speaker_of(name)
+    matcher, tokens = matcher_of(speaker, request), tokens_of(speaker, text)
+    assert matcher.try_consume_tokens(tokens) == len(tokens)
+    assert matcher.is_accepting()
+    answer = read(speaker_of(name), text, [NOTE])
+    assert not answer.content.strip()
+    for call in answer.calls:
+        check(call, [NOTE])
+    assert answer.calls
 
 
 @pytest.mark.parametrize("name", ("json_tools", "qwen3_coder", "harmony"))

@@ -31,6 +31,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["a", "--adapter", "poet"], "load_options", {"adapter_path": "poet"}),
     (["a", "--draft", "small"], "load_options", {"draft_path": "small"}),
     (["a", "--chat-template", "chatml"], "load_options", {"chat_template_name": "chatml"}),
+    (["a", "--tool-format", "mistral"], "load_options", {"tool_format": "mistral"}),
     (["a", "--template-dir", "t", "--chat-template", "chatml"], "worker_args", ("--template-dir", "t")),
     (["--context-len", "4096", "--kv-bits", "8"], "load_options", {"context_len": 4096, "kv_bits": 8}),
     (["a", "--trust-remote-code"], "load_options", {"trust_remote_code": True}),

@@ -86,7 +86,7 @@ def _open(
 
 
 def _refuse_settings(request: Load) -> None:
-    for field in ("adapter_path", "draft_path", "chat_template_name", "kv_bits", "reasoning_start"):
+    for field in ("adapter_path", "draft_path", "chat_template_name", "tool_format", "kv_bits", "reasoning_start"):
         if getattr(request, field) is not None:
             raise RequestError("unsupported", f"{field}: an embedding model does not use it; leave it out", field=field)
 

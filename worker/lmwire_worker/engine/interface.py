@@ -57,6 +57,8 @@ class ModelInfo(Struct, frozen=True):
     quantization: Quantization | None = None
     adapter_path: str | None = None
     chat_template_name: str | None = None
+    tool_format: str | None = None
+    tool_format_assumed: bool | None = None
     sampling_defaults: SamplingDefaults | None = None
     reasoning_efforts: list[str] | None = None
 

@@ -3,6 +3,7 @@
 import contextlib
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from ..models.tokenizer_loading import load_tokenizer
 from ..models.weights import read_weights, summarize_exception
 from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
-from ..prompts.model_syntax import find_syntax
+from ..prompts.model_syntax import find_syntax, named_tool_format
 from ..prompts.model_templates import choose_template
 from ..prompts.reasoning import find_efforts
 from .admission import MemoryBudget, RowCost, short_answer_bytes
@@ -69,6 +70,7 @@ class TextModelLoader:
         adapter = find_adapter(request.adapter_path) if request.adapter_path else None
         tokenizer = load_tokenizer(folder, context.config, trust_remote_code=request.trust_remote_code)
         template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
+        search = _start_search(tokenizer, context)
         draft = open_draft_model(request, report)
         loaded = self._loaded_weights(folder)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
@@ -83,8 +85,9 @@ class TextModelLoader:
         cost = _measure_row_cost(network, folder)
         if not request.force:
             device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
-        syntax = _find_syntax(tokenizer, context)  # now, when the sandbox has had the most time to start
+        syntax = search.result()
         model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
+        model = replace(model, **_describe_tools(syntax))
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)
@@ -125,9 +128,27 @@ class TextModelLoader:
         return disk
 
 
+def _start_search(tokenizer: Tokenizer, context: LoadContext) -> "Future[Syntax]":
+    """Start to find how the model writes its answers, beside the work on its network: most of it is in the sandbox."""
+    if context.request.tool_format is not None:
+        named_tool_format(context.request.tool_format)  # refuses a wrong name before any other work
+    thread = ThreadPoolExecutor(1, "syntax")
+    search = thread.submit(_find_syntax, tokenizer, context)
+    thread.shutdown(wait=False)
+    return search
+
+
 def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
     start, end = context.request.reasoning_start, context.request.reasoning_end
-    return find_syntax(tokenizer, context.config["model_type"], (start, end) if start and end else None)
+    markers = (start, end) if start and end else None
+    return find_syntax(tokenizer, context.config["model_type"], markers, context.request.tool_format)
+
+
+def _describe_tools(syntax: Syntax) -> dict[str, Any]:
+    """Return the fields of a model's description that name its format of tool calls."""
+    if syntax.tools is None:
+        return {}
+    return {"tool_format": syntax.tools.name, "tool_format_assumed": syntax.assumes_tools or None}
 
 
 def _build_network(

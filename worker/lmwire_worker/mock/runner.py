@@ -133,6 +133,7 @@ class MockRunner:
             capabilities=["generate", "chat", "tokenize", "embed", "transcribe", "speak", "suffix"],
             adapter_path=load.adapter_path,
             chat_template_name=load.chat_template_name,
+            tool_format=load.tool_format,
         )
         self._step_seconds = step_seconds
         self._script = script

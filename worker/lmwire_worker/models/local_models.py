@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -159,15 +159,24 @@ def _size(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
-def main(check: CheckSupport) -> None:
-    """Print the models as a table or as JSON, and exit."""
+def main(check: CheckSupport, tool_formats: Mapping[str, str]) -> None:
+    """Print the models as a table or as JSON, and exit.
+
+    Args:
+        check: Tells whether a model can run.
+        tool_formats: The formats of tool calls by name, with the models that write them, for `--tool-formats`.
+    """
     parser = argparse.ArgumentParser(prog="python -P -m lmwire_worker.list_models")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--tool-formats", action="store_true")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started it, ends")
     parser.add_argument("--trust-remote-code", action="store_true")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     options = parser.parse_args()
+    if options.tool_formats:
+        _show_tool_formats(tool_formats, options)
+        return
     found: list[LocalModel] = []
     check = partial(check, trust_remote_code=options.trust_remote_code)
     search = find_in_folders(options.folders, check) if options.folders else find_models(check)
@@ -177,6 +186,14 @@ def main(check: CheckSupport) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     exit_now(0)  # the search may be stuck in a file system
+
+
+def _show_tool_formats(formats: Mapping[str, str], options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps([{"name": name, "models": models} for name, models in formats.items()], indent=2))
+    else:
+        width = max(map(len, formats))
+        print("\n".join(f"{name:{width}}  {models}" for name, models in formats.items()))
 
 
 def _collect(search: Iterator[LocalModel], found: list[LocalModel], parent: int | None) -> bool:

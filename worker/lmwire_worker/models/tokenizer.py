@@ -1,7 +1,7 @@
 """The tokenizer of a model: tokens, special tokens and chat templates, on the tokenizers library."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -113,6 +113,15 @@ class Tokenizer:
         return self._backend.get_vocab(with_added_tokens=True)
 
     @property
+    def vocabulary(self) -> Set[str]:
+        """The texts of all tokens. A question about one token does not list them, unlike `get_vocab`."""
+        return _Vocabulary(self)
+
+    def has_token(self, text: str) -> bool:
+        """Return whether a text is one token."""
+        return self._token_id(text) is not None
+
+    @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """Tokens outside the vocabulary proper, by their ids."""
         return self._backend.get_added_tokens_decoder()
@@ -208,3 +217,19 @@ def copy_chat_template(tokenizer: Tokenizer, processor: Any) -> None:
     template = getattr(processor, "chat_template", None)
     if template and not tokenizer.has_chat_template:
         tokenizer.chat_template = template
+
+
+class _Vocabulary(Set[str]):
+    """The texts of a tokenizer's tokens, looked up one by one."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self._tokenizer.has_token(text)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tokenizer.get_vocab())
+
+    def __len__(self) -> int:
+        return len(self._tokenizer)

@@ -110,7 +110,8 @@ def find_states(
         starts[tools.start] = CALL
     starts |= dict.fromkeys(lost, LOST_CALL)
     ends = {tools.end: CONTENT} if tools is not None and tools.end else {}
-    states = {name: State(ends, kind="call", has_markup=name == LOST_CALL) for name in (CALL, LOST_CALL, BARE_CALL)}
+    states = {name: State(ends, kind="call", has_markup=name == LOST_CALL) for name in (CALL, LOST_CALL)}
+    states[BARE_CALL] = State(ends if tools is not None and tools.bare else {}, kind="call")
     if reasoning_markers is None:
         return states | {CONTENT: State(starts)}
     start, end = reasoning_markers

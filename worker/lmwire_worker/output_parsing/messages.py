@@ -9,7 +9,9 @@ gpt-oss (harmony):
     <|start|>assistant<|channel|>final<|message|>the answer<|return|>
 
 A header's recipient can come before or after its channel. The text after `to=` is the section of a call: the parser
-receives the name, the rest of the header, <|message|> and the body. See
+receives the name, the rest of the header, <|message|> and the body. Other recipients than functions are `python`,
+`browser.search` or `assistant`. The header of a message to them is dropped. Its body is content on the channel `final`,
+and reasoning on others. See
 https://cookbook.openai.com/articles/openai-harmony.
 
 Muse Spark:
@@ -30,6 +32,7 @@ Functionary 3.2, whose headers are lines:
     {...}
 """
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -60,13 +63,14 @@ _HARMONY_STARTS: Final = {
     "<|channel|>final": HEADER,
 }
 _HARMONY: Final = {**_HARMONY_ENDS, **_HARMONY_STARTS}
+_OTHER_HEADER: Final = re.compile(r"\s*(?!functions\.)(?P<recipient>[^\s<]+)(?:(?!<\|message\|>)[\s\S])*<\|message\|>")
 HARMONY: Final = MessageFamily(
     {
         HEADER: State({**_HARMONY, "to=": CALL, "<|message|>": CONTENT}, kind="header"),
         _REASONING_HEADER: State({**_HARMONY, "to=": CALL, "<|message|>": REASONING}, "reasoning", "header"),
         CONTENT: State(_HARMONY),
         REASONING: State(_HARMONY, "reasoning"),
-        CALL: State({**_HARMONY_ENDS, "<|start|>assistant": HEADER}, kind="call"),
+        CALL: State({**_HARMONY_ENDS, "<|start|>assistant": HEADER}, kind="call", other_header=_OTHER_HEADER),
     },
     HEADER,
     ("<|channel|>analysis<|message|>", "<|end|>"),
@@ -90,13 +94,20 @@ _MUSE: Final = MessageFamily(
     HEADER,
     ("to=self<|message|>", "<|eom|>"),
 )
-_SOLAR_PARTS: Final = {"<|think|>": REASONING, "<|content|>": CONTENT, "<|tool_calls|>": CALL}
+_SOLAR_PARTS: Final = {
+    "<|think|>": REASONING,
+    "<|content|>": CONTENT,
+    "<|tool_calls|>": CALL,
+    "<|tool_call:begin|>": LOST_CALL,
+}
+_SOLAR_ENDS: Final = {"<|end|>": HEADER, "<|begin|>assistant": HEADER}
 _SOLAR: Final = MessageFamily(
     {
         HEADER: State({**_SOLAR_PARTS, "<|end|>": HEADER}, kind="header"),
-        REASONING: State({"<|end|>": HEADER, "<|begin|>assistant": HEADER}, "reasoning"),
-        CONTENT: State({**_SOLAR_PARTS, "<|end|>": HEADER, "<|begin|>assistant": HEADER}),
-        CALL: State({"<|end|>": HEADER, "<|begin|>assistant": HEADER}, kind="call"),
+        REASONING: State(_SOLAR_ENDS, "reasoning"),
+        CONTENT: State({**_SOLAR_PARTS, **_SOLAR_ENDS}),
+        CALL: State(_SOLAR_ENDS, kind="call"),
+        LOST_CALL: State(_SOLAR_ENDS, kind="call", has_markup=True),
     },
     CONTENT,
     ("<|think|>", "<|end|>"),

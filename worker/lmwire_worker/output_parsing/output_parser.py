@@ -7,10 +7,10 @@ from lmwire_protocol import Tool
 from lmwire_protocol.events import Channel
 
 from ..text_stream.string_matcher import StringMatcher
-from ..tool_parsers import ToolCallFragment
+from ..tool_parsers import ToolCallFragment, WholeJsonParser
 from .states import BARE_CALL, CONTENT, REASONING, UNCLOSED
 from .syntax import Syntax
-from .tool_call_section import ToolCallSection
+from .tool_call_section import ToolCallSection, UnreadSection
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class OutputParser:
             self._close_section(section, marker, closed=True)
             if state.channel == REASONING and not section.complete_calls:
                 target = UNCLOSED if self._is_unclosed else REASONING
-        elif kind in ("call", "quoted") and self._format is None:
+        elif kind in ("call", "quoted") and self._format is None and state.kind != "header":
             target = self._syntax.without_call(self._name)
             self._add_text(self._syntax.states[target].channel, markup)
         elif kind == "quoted":
@@ -172,15 +172,27 @@ class OutputParser:
         self._enter(target)
 
     def _enter(self, name: str) -> None:
-        if name == CONTENT and self._may_open_bare and self._format is not None and self._format.bare:
+        if name == CONTENT and self._may_open_bare and self._may_be_call:
             name = BARE_CALL
         self._set_state(name)
-        if self._state.kind == "call" and self._format is not None:
+        if self._state.kind == "call":
             has_markup = self._state.has_markup
-            parser = self._format.make_parser(self._tools, lost_start=has_markup)
+            if self._format is None:
+                parser = UnreadSection()
+            elif name == BARE_CALL and not self._format.bare:
+                parser = WholeJsonParser(self._tools)
+            else:
+                parser = self._format.make_parser(self._tools, lost_start=has_markup)
             self._section = ToolCallSection(parser, self._markup, self._started_calls, has_markup=has_markup)
             self._markup = ""
             self._add_calls(self._section.first_fragments)
+
+    @property
+    def _may_be_call(self) -> bool:
+        """Return whether content may be a call without a marker, in the model's format or in JSON."""
+        if self._format is None or BARE_CALL not in self._syntax.states:
+            return False
+        return self._format.bare or bool(self._tools)
 
     def _set_state(self, name: str) -> None:
         self._name = name
@@ -201,9 +213,24 @@ class OutputParser:
         self._add_calls(pieces)
         if section.complete_calls:
             self._follows_call, self._space = True, ""
+        if self._add_other_message(section, text):
+            return
         if text or not section.complete_calls:
             channel = "content" if section.complete_calls else self._state.channel
-            self._add_text(channel, section.start_markup + text + marker, call=cut or section.has_retracted)
+            is_call = self._format is not None and (cut or section.has_retracted)
+            if self._format is None and marker in self._syntax.states[CONTENT].transitions:
+                marker = ""
+            self._add_text(channel, section.start_markup + text + marker, call=is_call)
+
+    def _add_other_message(self, section: ToolCallSection, text: str) -> bool:
+        """Add the body of a section if it is a message to another recipient than a function; return whether it is."""
+        header = self._state.other_header and self._state.other_header.match(text)
+        names = {tool.function.name for tool in self._tools}
+        if not header or section.complete_calls or section.has_retracted or header["recipient"] in names:
+            return False
+        is_final = "<|channel|>final" in section.start_markup + header[0]
+        self._add_text(CONTENT if is_final else REASONING, text[header.end() :])
+        return True
 
     def _add_calls(self, pieces: Sequence[ToolCallFragment]) -> None:
         self._fragments += pieces

@@ -1,5 +1,6 @@
 """The states of a model's output, and the markers that lead from one state to the next."""
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -35,6 +36,8 @@ class State:
         kind: Text of the answer, a message's header (markup), a section of tool calls, or reasoning that may prove to
             be one.
         has_markup: The section of calls includes the markup that led to it.
+        other_header: Pattern of a header's rest in a section that is a message to another recipient than a function. It
+            has the group `recipient`. None in families whose sections are always calls.
     """
 
     def __init__(
@@ -44,9 +47,11 @@ class State:
         kind: Kind = "text",
         *,
         has_markup: bool = False,
+        other_header: re.Pattern[str] | None = None,
     ) -> None:
         self.transitions = edges
         self.channel: Channel = channel
         self.kind = kind
         self.has_markup = has_markup
+        self.other_header = other_header
         self.markers = StringAutomaton(edges)

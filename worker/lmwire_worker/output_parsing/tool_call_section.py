@@ -60,3 +60,21 @@ class ToolCallSection:
             self.complete_calls += piece.complete is True
             self.has_retracted |= piece.complete is False
         return numbered
+
+
+class UnreadSection:
+    """A parser of a section whose calls are text, because the request has no tools."""
+
+    is_abandoned = False
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def push(self, text: str) -> list[ToolCallFragment]:
+        """Add text; see `ToolCallParser.push`."""
+        self._text += text
+        return []
+
+    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        """End the section; see `ToolCallParser.end`."""
+        return [], self._text

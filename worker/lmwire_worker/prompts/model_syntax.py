@@ -49,6 +49,7 @@ def find_syntax(
     tokenizer: Tokenizer,
     model_type: str,
     reasoning_markers: tuple[str, str] | None = None,
+    tool_format: str | None = None,
 ) -> Syntax:
     """Return a model's syntax with the format of its tool calls; see `Syntax.of`.
 
@@ -56,15 +57,30 @@ def find_syntax(
         tokenizer: The model's tokenizer.
         model_type: The `model_type` of the model's configuration.
         reasoning_markers: The markers around reasoning; None to find them.
+        tool_format: Name of the format of tool calls; None to find it.
 
     Raises:
-        RequestError: unsupported.
+        RequestError: invalid_request: there is no such format; unsupported.
     """
-    found = find_tool_format(tokenizer, model_type)
-    syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers)
+    known = _known_tool_format(tokenizer, model_type) if tool_format is None else named_tool_format(tool_format)
+    found = known or _generic_tool_format(model_type)
+    assumed = known is None
+    syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers, assumes_tools=assumed)
     if not syntax.has_reasoning and (markers := _rendered_markers(tokenizer)) is not None:
-        syntax = Syntax.of(tokenizer, model_type, found, markers)
+        syntax = Syntax.of(tokenizer, model_type, found, markers, assumes_tools=assumed)
     return syntax
+
+
+def named_tool_format(name: str) -> ToolFormat:
+    """Return the format of this name.
+
+    Raises:
+        RequestError: invalid_request: there is no such format.
+    """
+    if name not in FORMATS:
+        problem = f"tool_format: there is no format {name!r}; there are: {', '.join(sorted(FORMATS))}"
+        raise RequestError("invalid_request", problem, field="tool_format")
+    return FORMATS[name]
 
 
 def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
@@ -78,6 +94,16 @@ def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
         tokenizer: The model's tokenizer.
         model_type: The `model_type` of the model's configuration.
     """
+    return _known_tool_format(tokenizer, model_type) or _generic_tool_format(model_type)
+
+
+def _generic_tool_format(model_type: str) -> ToolFormat:
+    """Return the format that the prompt describes to a model which shows none."""
+    return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]
+
+
+def _known_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat | None:
+    """Return the format that a model's files show, or None; see `find_tool_format`."""
     if model_type == "gpt_oss":
         return FORMATS["harmony"]
     if (template := _template_of(tokenizer)) is not None:
@@ -93,12 +119,12 @@ def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
     for sign, name in _LAST_SIGNS.items():
         if template is not None and sign in template.source:
             return FORMATS[name]
-    vocabulary = tokenizer.get_vocab().keys()
+    vocabulary = tokenizer.vocabulary
     for tool_format in FORMATS.values():
         markers = {tool_format.start, tool_format.end}
         if tool_format.end and markers <= vocabulary and tool_format.start != FORMATS["json_tools"].start:
             return tool_format  # several formats share the markers of JSON
-    return FORMATS["gemma3_code" if model_type.startswith("gemma") else "json_tools"]
+    return None
 
 
 def _template_of(tokenizer: Tokenizer) -> ChatTemplate | None:

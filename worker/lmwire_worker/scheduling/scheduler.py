@@ -315,7 +315,11 @@ class Scheduler:
             self._registry.activity.become("running")
         self._registry.model_loaded = True
         self._pressure.start()
-        return self._describe(request)
+        description = self._describe(request)
+        if description.tool_format_assumed:
+            problem = "the model's files name no format of tool calls, so prompts describe"
+            self._log(f"{problem} {description.tool_format}; load it with tool_format if it has another")
+        return description
 
     def _release_runner(self) -> None:
         self._close_runner()

@@ -44,7 +44,15 @@ def open_synthesis_model(context: LoadContext) -> SynthesisRunner:
 
 
 def _check(request: Load) -> None:
-    for field in ("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "reasoning_start"):
+    for field in (
+        "adapter_path",
+        "draft_path",
+        "chat_template_name",
+        "tool_format",
+        "context_len",
+        "kv_bits",
+        "reasoning_start",
+    ):
         if getattr(request, field) is not None:
             raise RequestError(
                 "unsupported", f"{field}: a model that speaks does not use it; leave it out", field=field

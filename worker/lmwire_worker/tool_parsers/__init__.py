@@ -10,6 +10,7 @@ from .python_calls import PythonCall, literal
 from .table import FORMATS
 from .tagged_calls import TaggedCall
 from .values import kind_of
+from .whole_json import WholeJsonParser
 
 __all__ = [
     "CALL_ID",
@@ -24,6 +25,7 @@ __all__ = [
     "ToolCallFragment",
     "ToolCallParser",
     "ToolFormat",
+    "WholeJsonParser",
     "WrittenCall",
     "kind_of",
     "literal",

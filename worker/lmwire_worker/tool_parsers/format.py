@@ -104,6 +104,10 @@ class ToolFormat(Struct, frozen=True):
     lost_starts: tuple[str, ...] = ()
     """Texts that start a call without the start marker, as some models write it. A call of a function that the request
     does not offer stays text."""
+    other_starts: tuple[str, ...] = ()
+    """Texts that may start a section in place of the start marker, for a caller that reads headers of messages."""
+    models: str = ""
+    """Models that write calls so, for documents and listings."""
     ends_reasoning: bool = False
     """True if a call in reasoning ends it, with or without a marker. Otherwise, only a call in reasoning that never
     closes is a call: another one is quoted."""

@@ -76,6 +76,8 @@ class JsonParser(GeneratorParser):
     """
 
     trigger = "{"
+    streams_objects = True
+    """Report a call that an object describes as it comes. Otherwise, its id may follow the arguments."""
     head: re.Pattern[str] = re.compile(r"\{")
     """The start of a call: an object that describes it, or its `name` (and `id`) before its arguments."""
 
@@ -99,7 +101,7 @@ class JsonParser(GeneratorParser):
     def _read_object(self, start: int) -> Generator[Any, None, int | None]:
         """Parse an object that describes a call. Return its end, or None if the section ends inside it."""
         whole = ObjectEnd(start)
-        while (opening := _Opening.find(self.text, start)) is None and whole.find(self.text) is None:
+        while (opening := self._find_opening(start)) is None and whole.find(self.text) is None:
             if self.is_over:
                 return None
             yield None
@@ -117,6 +119,9 @@ class JsonParser(GeneratorParser):
         elif call and self.accepts(call.name):
             yield from self.add_whole_call(start, end, *call)
         return end
+
+    def _find_opening(self, start: int) -> _Opening | None:
+        return _Opening.find(self.text, start) if self.streams_objects else None
 
     def _stream_arguments(self, start: int) -> Generator[Any, None, int | None]:
         """Stream the object of arguments. Return its end, or None if the section ends inside it."""
@@ -163,6 +168,8 @@ class JsonCall(Struct, frozen=True):
     """The object has a space after each comma and colon, as in most chat templates."""
     parser: type[JsonParser] | None = None
     """The parser, if it accepts more than these texts; None to derive it."""
+    other_middles: tuple[str, ...] = ()
+    """Texts that may stand in place of `middle`. The model may choose; past calls are written with `middle`."""
 
     def make_parser(self, tools: Sequence[Tool]) -> ToolCallParser:
         """Return a parser of one section; see `CallShape`."""
@@ -196,6 +203,18 @@ class MistralParser(JsonParser):
 
     head = re.compile(r"\{|(?<![\w.-])(?P<name>[\w.-]{1,128})\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
     separators = re.compile(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
+
+
+class NemoParser(MistralParser):
+    """Parses lists of objects whose ids follow the arguments: `[{"name": "f", "arguments": {}, "id": "a1b2c3d4e"}]`."""
+
+    streams_objects = False
+
+
+class RepeatedJsonParser(JsonParser):
+    """Parses objects that each follow the start marker `<function_call>`."""
+
+    separators = re.compile(r"(?:[\s,;\[\]]|<function_call>)*")
 
 
 class KimiParser(JsonParser):

@@ -141,13 +141,16 @@ def read_value(text: str, schema: Any, *, bare: re.Pattern[str] | None) -> Any:
     return value
 
 
-class _JsonNames(ast.NodeTransformer):
-    """Replaces the names of JSON's literals by constants."""
+class _JsonValues(ast.NodeTransformer):
+    """Replaces the names of JSON's literals by constants, and sets by lists."""
 
     _values: Final = {"true": True, "false": False, "null": None}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(self._values[node.id]) if node.id in self._values else node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return ast.List([self.visit(item) for item in node.elts], ast.Load())
 
 
 def _value(text: str) -> Any:
@@ -156,7 +159,7 @@ def _value(text: str) -> Any:
     if not isinstance(call, ast.Call) or call.keywords:
         raise ValueError("not a value")
     (node,) = call.args
-    return ast.literal_eval(_JsonNames().visit(node))
+    return ast.literal_eval(_JsonValues().visit(node))
 
 
 def _find_mark(text: str, start: int, marks: str) -> int | None:

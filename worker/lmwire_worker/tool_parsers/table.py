@@ -17,7 +17,16 @@ from typing import Final
 
 from .format import ToolFormat
 from .gemma_calls import GemmaCall
-from .json_calls import BareJsonParser, HarmonyParser, JsonCall, KimiParser, LlamaParser, MistralParser
+from .json_calls import (
+    BareJsonParser,
+    HarmonyParser,
+    JsonCall,
+    KimiParser,
+    LlamaParser,
+    MistralParser,
+    NemoParser,
+    RepeatedJsonParser,
+)
 from .literals import CALL_ID, NUMBER
 from .nested_calls import NestedCall
 from .python_calls import BarePythonParser, PythonCall
@@ -45,7 +54,7 @@ def _key_value(prefix: str = "", suffix: str = "", line: str = "\n") -> TaggedCa
     )
 
 
-def _dsml(section: str) -> ToolFormat:
+def _dsml(section: str, models: str) -> ToolFormat:
     """Return the format of DeepSeek's markup language with a name for its sections."""
     return ToolFormat(
         f"dsml_{section}",
@@ -63,6 +72,27 @@ def _dsml(section: str) -> ToolFormat:
         ),
         before="\n",
         between_calls="",
+        models=models,
+    )
+
+
+def _hy3(name: str, suffix: str, models: str) -> ToolFormat:
+    """Return the format of Hunyuan 3, whose tags have a suffix in the open models."""
+    return ToolFormat(
+        name,
+        f"<tool_calls{suffix}>",
+        f"</tool_calls{suffix}>",
+        TaggedCall(
+            head=f"<tool_call{suffix}>{{}}<tool_sep{suffix}>\n",
+            tag=f"<arg_key{suffix}>{{}}</arg_key{suffix}>\n<arg_value{suffix}>",
+            end=f"</arg_value{suffix}>\n",
+            tail=f"</tool_call{suffix}>",
+            excluded=(f"</tool_calls{suffix}>",),
+        ),
+        before="\n",
+        between_calls="\n",
+        after="\n",
+        models=models,
     )
 
 
@@ -71,7 +101,14 @@ FORMATS: Final[dict[str, ToolFormat]] = {
     for tool_format in (
         # One or more JSON objects between markers.
         ToolFormat(
-            "json_tools", "<tool_call>", "</tool_call>", JsonCall(), before="\n", after="\n", between_sections="\n"
+            "json_tools",
+            "<tool_call>",
+            "</tool_call>",
+            JsonCall(),
+            before="\n",
+            after="\n",
+            between_sections="\n",
+            models="Hermes, Qwen 2.5 and 3, Granite 4, ERNIE, Reka",
         ),
         ToolFormat(
             "command_r7b",
@@ -81,6 +118,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="[\n    ",
             between_calls=",\n    ",
             after="\n]",
+            models="Command R7B, Command A",
         ),
         ToolFormat(
             "command_r",
@@ -90,6 +128,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="[\n    ",
             between_calls=",\n    ",
             after="\n]",
+            models="Command R, Command R+",
         ),
         ToolFormat(
             "nemotron_v2",
@@ -99,28 +138,80 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="[",
             between_calls=", ",
             after="]",
+            models="Nemotron Nano v2",
         ),
         ToolFormat(
-            "tool_calls_list", "<tool_calls>", "</tool_calls>", JsonCall(), before="[", between_calls=", ", after="]"
+            "tool_calls_list",
+            "<tool_calls>",
+            "</tool_calls>",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+            models="Apriel, Jamba, Hunyuan A13B, MiniMax M1",
         ),
         ToolFormat(
-            "phi4_mini", "<|tool_call|>", "<|/tool_call|>", JsonCall(), before="[", between_calls=", ", after="]"
+            "phi4_mini",
+            "<|tool_call|>",
+            "<|/tool_call|>",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+            lost_starts=("functools[",),
+            models="Phi-4-mini",
         ),
-        ToolFormat("granite3", "<|tool_call|>", "", JsonCall(), before="[", between_calls=", ", after="]"),
         ToolFormat(
-            "internlm", "<|action_start|><|plugin|>", "<|action_end|>", JsonCall(middle=', "parameters": '), after="\n"
+            "granite_20b",
+            "<function_call>",
+            "",
+            JsonCall(parser=RepeatedJsonParser),
+            before=" ",
+            between_sections="\n",
+            models="Granite 20B function calling",
         ),
-        ToolFormat("gigachat3", "<|message_sep|>\n\nfunction call<|role_sep|>\n", "", JsonCall()),
-        ToolFormat("gigachat3_1", "<|function_call|>", "", JsonCall()),
-        ToolFormat("firefunction", "functools[", "", JsonCall(), between_calls=", ", after="]"),
+        ToolFormat(
+            "granite3",
+            "<|tool_call|>",
+            "",
+            JsonCall(),
+            before="[",
+            between_calls=", ",
+            after="]",
+            lost_starts=("<tool_call>",),
+            models="Granite 3",
+        ),
+        ToolFormat(
+            "internlm",
+            "<|action_start|><|plugin|>",
+            "<|action_end|>",
+            JsonCall(middle=', "parameters": '),
+            after="\n",
+            models="InternLM 2 and 3",
+        ),
+        ToolFormat("gigachat3", "<|message_sep|>\n\nfunction call<|role_sep|>\n", "", JsonCall(), models="GigaChat 3"),
+        ToolFormat("gigachat3_1", "<|function_call|>", "", JsonCall(), models="GigaChat 3.1"),
+        ToolFormat(
+            "firefunction", "functools[", "", JsonCall(), between_calls=", ", after="]", models="FireFunction v2"
+        ),
         ToolFormat(
             "llama3_json",
             "<|python_tag|>",
             "",
             JsonCall(middle=', "parameters": ', parser=LlamaParser),
             bare=True,
+            models="Llama 3.1, 3.2 and 3.3",
         ),
-        ToolFormat("bare_json", "", "", JsonCall(parser=BareJsonParser), before="[", between_calls=", ", bare=True),
+        ToolFormat(
+            "bare_json",
+            "",
+            "",
+            JsonCall(parser=BareJsonParser),
+            before="[",
+            between_calls=", ",
+            bare=True,
+            models="xLAM",
+        ),
         # A name, a separator and a JSON object.
         ToolFormat(
             "apertus",
@@ -130,6 +221,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="[",
             between_calls=", ",
             after="]",
+            models="Apertus",
         ),
         ToolFormat(
             "mistral",
@@ -137,6 +229,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             "",
             JsonCall("", "[ARGS]", "", names=PATH_NAME, parser=MistralParser),
             between_sections="",
+            models="Mistral Small 3.2, Ministral 3, Devstral, Magistral",
         ),
         ToolFormat(
             "mistral_call_id",
@@ -144,15 +237,17 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             "",
             JsonCall("", f"[CALL_ID]{CALL_ID}[ARGS]", "", names=PATH_NAME, parser=MistralParser),
             between_sections="",
+            models="Mistral Small 3.2 with ids",
         ),
         ToolFormat(
             "mistral_nemo",
             "[TOOL_CALLS]",
             "",
-            JsonCall(after=f', "id": "{CALL_ID}"}}', parser=MistralParser),
+            JsonCall(after=f', "id": "{CALL_ID}"}}', parser=NemoParser),
             before="[",
             between_calls=", ",
             after="]",
+            models="Mistral Nemo, Mistral 7B v0.3",
         ),
         ToolFormat(
             "kimi_k2",
@@ -168,6 +263,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             between_calls="",
             lost_starts=("<|tool_call_begin|>",),
             ends_reasoning=True,
+            models="Kimi K2",
         ),
         ToolFormat(
             "deepseek_v3",
@@ -181,6 +277,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             between_calls="\n",
             lost_starts=("<｜tool▁call▁begin｜>",),
+            models="DeepSeek R1 and V3",
         ),
         ToolFormat(
             "deepseek_v3_1",
@@ -189,6 +286,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             JsonCall("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", names=PATH_NAME),
             between_calls="",
             lost_starts=("<｜tool▁call▁begin｜>",),
+            models="DeepSeek V3.1",
         ),
         ToolFormat(
             "solar_open",
@@ -202,6 +300,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             between_calls="",
             lost_starts=("<|tool_call:begin|>",),
+            models="Solar Open",
         ),
         ToolFormat(
             "functionary_v3_1",
@@ -209,8 +308,16 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             "</function>",
             JsonCall("", ">", "", names=PATH_NAME),
             between_sections="",
+            models="Functionary 3.1",
         ),
-        ToolFormat("functionary_v3_2", ">>>", "", JsonCall("", "\n", "", names=PATH_NAME), between_sections=""),
+        ToolFormat(
+            "functionary_v3_2",
+            ">>>",
+            "",
+            JsonCall("", "\n", "", names=PATH_NAME),
+            between_sections="",
+            models="Functionary 3.2",
+        ),
         ToolFormat(
             "harmony",
             "<|channel|>commentary to=",
@@ -220,9 +327,19 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 " <|constrain|>json<|message|>",
                 "",
                 names=PATH_NAME,
+                other_middles=(
+                    "<|message|>",
+                    *(
+                        f"<|channel|>{channel}{kind}<|message|>"
+                        for channel in ("commentary", "analysis")
+                        for kind in ("", " json", " <|constrain|>json")
+                    ),
+                ),
                 spaced=False,
                 parser=HarmonyParser,
             ),
+            other_starts=("<|channel|>analysis to=", " to=", "to="),
+            models="gpt-oss",
         ),
         # A name, and parameters between tags.
         ToolFormat(
@@ -247,6 +364,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             between_sections="\n",
             lost_starts=("<function=",),
             ends_reasoning=True,
+            models="Qwen3-Coder, Qwen 3.5, Nemotron 3, Step 3.5",
         ),
         ToolFormat(
             "seed_oss",
@@ -262,13 +380,34 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="\n",
             after="\n",
             between_sections="\n",
+            models="Seed-OSS",
         ),
         ToolFormat(
-            "glm47", "<tool_call>", "</tool_call>", _key_value(line=""), between_sections="", ends_reasoning=True
+            "glm47",
+            "<tool_call>",
+            "</tool_call>",
+            _key_value(line=""),
+            between_sections="",
+            ends_reasoning=True,
+            models="GLM 4.7",
         ),
-        ToolFormat("glm45", "<tool_call>", "</tool_call>", _key_value(), between_sections="\n", ends_reasoning=True),
         ToolFormat(
-            "laguna", "<tool_call>", "</tool_call>", _key_value(line=""), between_sections="", ends_reasoning=True
+            "glm45",
+            "<tool_call>",
+            "</tool_call>",
+            _key_value(),
+            between_sections="\n",
+            ends_reasoning=True,
+            models="GLM 4.5 and 4.6, Ling",
+        ),
+        ToolFormat(
+            "laguna",
+            "<tool_call>",
+            "</tool_call>",
+            _key_value(line=""),
+            between_sections="",
+            ends_reasoning=True,
+            models="Laguna",
         ),
         ToolFormat(
             "longcat",
@@ -277,22 +416,10 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             _key_value("longcat_"),
             between_sections="\n",
             ends_reasoning=True,
+            models="LongCat",
         ),
-        ToolFormat(
-            "hy3",
-            "<tool_calls:opensource>",
-            "</tool_calls:opensource>",
-            TaggedCall(
-                head="<tool_call:opensource>{}<tool_sep:opensource>\n",
-                tag="<arg_key:opensource>{}</arg_key:opensource>\n<arg_value:opensource>",
-                end="</arg_value:opensource>\n",
-                tail="</tool_call:opensource>",
-                excluded=("</tool_calls:opensource>",),
-            ),
-            before="\n",
-            between_calls="\n",
-            after="\n",
-        ),
+        _hy3("hy3", ":opensource", "Hunyuan 3"),
+        _hy3("hy3_plain", "", "Hunyuan 3, tags without a suffix"),
         ToolFormat(
             "minimax_m2",
             "<minimax:tool_call>",
@@ -308,6 +435,21 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             before="\n",
             between_calls="",
+            models="MiniMax M2",
+        ),
+        ToolFormat(
+            "dots",
+            "<dots_function_call>",
+            "</dots_function_call>",
+            TaggedCall(
+                head='<invoke name="{}">',
+                tag='<parameter name="{}">',
+                end="</parameter>",
+                tail="</invoke>",
+                excluded=("</dots_function_call>",),
+            ),
+            between_calls="",
+            models="dots",
         ),
         ToolFormat(
             "minimax_m3",
@@ -316,9 +458,10 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             NestedCall(_MINIMAX_M3),
             before="\n",
             between_calls="",
+            models="MiniMax M3",
         ),
-        _dsml("function_calls"),
-        _dsml("tool_calls"),
+        _dsml("function_calls", "DeepSeek V3.2"),
+        _dsml("tool_calls", "DeepSeek V4"),
         ToolFormat(
             "step3",
             "<｜tool_calls_begin｜>",
@@ -329,8 +472,11 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 end="</steptml:parameter>",
                 tail="</steptml:invoke><｜tool_call_end｜>",
                 excluded=("<｜tool_calls_end｜>",),
+                head_pattern=r"(?:<｜tool_sep｜>\s*)?(?:<｜tool_call_begin｜>\s*)?(?:function\s*<｜tool_sep｜>\s*)?"
+                r"""<steptml:invoke\s+name=["']?(?P<function>[^\s<>"']+)["']?\s*>""",
             ),
             between_calls="",
+            models="Step 3",
         ),
         ToolFormat(
             "minicpm5",
@@ -349,6 +495,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 cdata=True,
             ),
             between_sections="",
+            models="MiniCPM 5",
         ),
         ToolFormat(
             "muse_spark",
@@ -364,6 +511,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             before="\n",
             between_calls="",
+            models="Muse Spark",
         ),
         ToolFormat(
             "kimi_k3",
@@ -380,6 +528,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 end_pattern=r"<\|close\|>(?:argument|json)<\|sep\|>",
             ),
             between_calls="",
+            models="Kimi K3",
         ),
         # Python.
         ToolFormat(
@@ -390,8 +539,9 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="[",
             between_calls=", ",
             after="]",
+            models="LFM2, LFM2.5",
         ),
-        ToolFormat("olmo3", "<function_calls>", "</function_calls>", PythonCall(), between_calls="\n"),
+        ToolFormat("olmo3", "<function_calls>", "</function_calls>", PythonCall(), between_calls="\n", models="OLMo 3"),
         ToolFormat(
             "llama4_pythonic",
             "<|python_start|>",
@@ -401,6 +551,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             between_calls=", ",
             after="]",
             bare=True,
+            models="Llama 3.2 and 4, in Python",
         ),
         ToolFormat(
             "gemma3_code",
@@ -409,15 +560,17 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             PythonCall(ToolCodeParser, required_first=True),
             before="\n",
             between_calls="\n",
+            models="Gemma 3",
         ),
         # Gemma's own notation.
-        ToolFormat("gemma4", "<|tool_call>", "<tool_call|>", GemmaCall('<|"|>'), between_sections=""),
+        ToolFormat("gemma4", "<|tool_call>", "<tool_call|>", GemmaCall('<|"|>'), between_sections="", models="Gemma 4"),
         ToolFormat(
             "function_gemma",
             "<start_function_call>",
             "<end_function_call>",
             GemmaCall("<escape>"),
             between_sections="",
+            models="FunctionGemma",
         ),
     )
 }

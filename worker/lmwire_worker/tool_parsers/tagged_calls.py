@@ -25,6 +25,7 @@ MIN_STREAMED_CHARACTERS: Final = 32
 
 _STREAMED_KINDS: Final = frozenset({"string", "null", "boolean"})
 """Types of parameters whose long values are certainly strings."""
+_STRING: Final = frozenset({"string"})
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
 _ATTRIBUTE_ESCAPES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
@@ -192,13 +193,14 @@ class _TaggedParser(GeneratorParser):
         return read_text(text, kinds)
 
     def _kinds_of(self, function: str, parameter: str, tag: re.Match[str]) -> Kinds | None:
-        """Return the possible types of an argument: the one that its tag has, or those of the schema."""
+        """Return the possible types of an argument, of those in the schema. A tag that names one chooses among them."""
+        declared = self._kinds.get(function, {}).get(parameter)
         groups = tag.groupdict()
-        if groups.get("string") is not None:
-            return frozenset(("string",)) if groups["string"] == "true" else None
-        if groups.get("kind"):
-            return frozenset(("string",)) if groups["kind"] == "string" else None
-        return self._kinds.get(function, {}).get(parameter)
+        if (is_string := groups.get("string") or groups.get("kind")) is None:
+            return declared
+        if is_string in ("true", "string"):
+            return declared if declared and "string" not in declared else _STRING
+        return declared - _STRING or declared if declared else None
 
     def _stream_string(
         self, function: str, tag: re.Match[str], separator: str, end_pattern: re.Pattern[str]

@@ -49,7 +49,15 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
 
 
 def _check(request: Load) -> None:
-    for field in ("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "reasoning_start"):
+    for field in (
+        "adapter_path",
+        "draft_path",
+        "chat_template_name",
+        "tool_format",
+        "context_len",
+        "kv_bits",
+        "reasoning_start",
+    ):
         if getattr(request, field) is not None:
             raise RequestError("unsupported", f"{field}: a speech model does not use it; leave it out", field=field)
 

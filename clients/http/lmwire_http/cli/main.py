@@ -20,7 +20,7 @@ from .parser import make_parser
 _INTERRUPTED: Final = 130
 """Exit code of a program that SIGINT has ended, as shells report it."""
 _LOAD_OPTIONS: Final = (
-    *("adapter_path", "draft_path", "context_len", "kv_bits", "chat_template_name"),
+    *("adapter_path", "draft_path", "context_len", "kv_bits", "chat_template_name", "tool_format"),
     *("trust_remote_code", "reasoning_start", "reasoning_end"),
 )
 
@@ -72,6 +72,7 @@ def _find_contradiction(given: Mapping[str, Any]) -> str | None:
         ("--adapter", "adapter_path"),
         ("--draft", "draft_path"),
         ("--chat-template", "chat_template_name"),
+        ("--tool-format", "tool_format"),
     ):
         if given[name] and len(given["models"]) != 1:
             return f"{option}: it belongs to one model: name that one, and no other"

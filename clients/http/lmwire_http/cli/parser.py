@@ -77,6 +77,11 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         help="the chat template to use: one of the model's, or NAME.jinja in --template-dir",
     )
     parser.add_argument(
+        "--tool-format",
+        metavar="NAME",
+        help="the format in which the model writes tool calls; lmwire models --tool-formats lists them",
+    )
+    parser.add_argument(
         "--trust-remote-code",
         action=Flag,
         default=None,

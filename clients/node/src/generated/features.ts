@@ -27,6 +27,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         "load.chat_template_name"
       ]
     },
+    "tool_format": {
+      "features": [
+        "load.tool_format"
+      ]
+    },
     "context_len": {
       "features": [
         "load.context_len"

@@ -314,6 +314,8 @@ export const SHAPES: Record<string, Shape> = {
       },
       "adapter_path": "string",
       "chat_template_name": "string",
+      "tool_format": "string",
+      "tool_format_assumed": "boolean",
       "batch_size": "number",
       "sampling_defaults": {
         "required": {},

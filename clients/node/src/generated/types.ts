@@ -63,6 +63,8 @@ export interface LoadCommand {
   draft_path?: string;
   /** The chat template to use: one of the model's, or of the folder that the worker was started with. Absent: the model's default. */
   chat_template_name?: string;
+  /** Name of the format in which the model writes tool calls. Absent: the worker finds it in the chat template. */
+  tool_format?: string;
   /** Maximum number of tokens of prompt and answer together. Absent: the model's own maximum, which is also the highest value. */
   context_len?: number;
   /** Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the worker computes one answer at a time. */
@@ -757,6 +759,10 @@ export interface ModelDone {
   adapter_path?: string;
   /** The chat template in use: the name that the load gave, or `role_content` for a model without one. Absent for the model's default. */
   chat_template_name?: string;
+  /** Name of the format in which the model writes tool calls. Absent for a model that generates no text. */
+  tool_format?: string;
+  /** True if neither the load nor the model's files name a format: prompts describe this one. Absent if not. */
+  tool_format_assumed?: boolean;
   /** Maximum number of answers that are computed together. Absent if the worker does not report it. */
   batch_size?: number;
   /** The model's own defaults, with `generation_config` of `load`. Absent if the model has none. */

@@ -12,7 +12,9 @@ from .errors import CliError
 def run(arguments: Namespace) -> int:
     """Run the listing, and return its exit code."""
     try:
-        command = listing_command(*[option for option in ("--all", "--json") if getattr(arguments, option[2:])])
+        flags = ("all", "json", "tool_formats")
+        given = [f"--{flag.replace('_', '-')}" for flag in flags if getattr(arguments, flag)]
+        command = listing_command(*given)
     except LmwireError as error:
         raise CliError(str(error)) from None
     return subprocess.run(command, check=False, env=child_environment()).returncode

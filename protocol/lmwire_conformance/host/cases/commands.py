@@ -122,6 +122,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "adapter_path": "/adapters/é",
         "draft_path": "/models/é",
         "chat_template_name": "plain",
+        "tool_format": "json_tools",
         "context_len": MAX_INT,
         "kv_bits": 4,
         "force": True,

@@ -36,6 +36,8 @@ class GemmaCallRule:
             return f"{rules.literal(self.quote)} {RawText().rule(rules, part, path, self.quote)}"
         if part["type"] == "array":
             return self._array(rules, part, path, depth)
+        if part["type"] == "object" and not part.keys() - ANNOTATIONS - {"type"}:
+            return self._any_object(rules, path, depth)
         if part["type"] == "object":
             return self._object(rules, part, path)
         return rules.json(part)
@@ -53,6 +55,12 @@ class GemmaCallRule:
         more = f'("," {item}){{{max(least - 1, 0)},{"" if most is None else most - 1}}}'
         sequence = rules.rule(f"{item} {more}")
         return rules.rule(f'"[" {sequence}{"" if least else "?"} "]"')
+
+    def _any_object(self, rules: LarkRules, path: str, depth: int) -> str:
+        anything = Parameter("", {}, True, path)
+        value = rules.rule(self._value(rules, anything, depth + 1))
+        member = rules.rule(f'/[A-Za-z_][A-Za-z0-9_-]*/ ":" {value}')
+        return rules.rule(f'"{{" ({member} ("," {member})*)? "}}"')
 
     def _object(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
         items = []

@@ -3,10 +3,14 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from .formats import json_rule
 from .vocabulary import Vocabulary
+
+_LINE_BREAKS: Final = re.compile(r"( *\n[ \n]*)")
+_MOST_SPACES: Final = 2
+"""Maximum number of characters in place of a single line break."""
 
 Item = tuple[str, bool]
 """An expression, and whether it is required."""
@@ -47,6 +51,22 @@ class LarkRules:
     def literal(self, text: str) -> str:
         """Return an expression for fixed text, which may contain special tokens."""
         return self._vocabulary.literal(text)
+
+    def fixed(self, text: str) -> str:
+        """Return an expression for fixed text in which line breaks, with the spaces around them, may be missing.
+
+        Models differ from their templates in these, and parsers do not need them.
+        """
+        parts = _LINE_BREAKS.split(text)
+        return " ".join(
+            self.spaces(max(len(part), _MOST_SPACES)) if part.isspace() else self.literal(part)
+            for part in parts
+            if part
+        )
+
+    def spaces(self, most: int) -> str:
+        """Add a terminal for white space of at most `most` characters, and return its name."""
+        return self.terminal(rf"/[ \n]{{0,{most}}}/")
 
     def json(self, schema: dict[str, Any], **options: Any) -> str:
         """Add a rule for compact JSON that is valid under a schema, and return its name.

@@ -20,7 +20,7 @@ from ...tool_parsers import (
     ToolFormat,
     parameters_in_order,
 )
-from .gemma_calls import GemmaCallRule
+from .gemma_calls import ANY_DEPTH, GemmaCallRule
 from .lark_rules import LarkRules, quoted
 from .tool_parameters import (
     ANNOTATIONS,
@@ -37,7 +37,8 @@ from .tool_parameters import (
 TAG_NAME: Final = re.compile(r"[^\s<>\"'=:/]+")
 PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re.ASCII)
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-SPACED_JSON: Final = {"item_separator": ", ", "key_separator": ": "}
+SPACED_JSON: Final = {"item_separator": ", ?", "key_separator": ": ?"}
+"""Options of JSON in which a space may follow a comma and a colon."""
 SINGLE_QUOTED: Final = r"/'[^'\\\n]*'/"
 MAX_LISTS: Final = 3
 """Maximum number of Python's lists inside one another."""
@@ -89,7 +90,7 @@ def _fixed(rules: LarkRules, text: str) -> str:
     """Return an expression for fixed text with placeholders of numbers and ids."""
     pieces = {NUMBER: "/[0-9]{1,4}/", CALL_ID: "/[A-Za-z0-9]{9}/"}
     parts = re.split(f"([{NUMBER}{CALL_ID}])", text)
-    return " ".join(pieces.get(part) or rules.literal(part) for part in parts if part)
+    return " ".join(pieces.get(part) or rules.fixed(part) for part in parts if part)
 
 
 def _join(*parts: str) -> str:
@@ -98,8 +99,12 @@ def _join(*parts: str) -> str:
 
 def _add_json_call(rules: LarkRules, shape: JsonCall, name: str, schema: dict[str, Any], path: str) -> str:
     name = quoted(name) if shape.names is None else check_name(name, shape.names, f"{path}.name")
-    arguments = rules.json(schema, **(SPACED_JSON if shape.spaced else {}))
-    return _join(_fixed(rules, f"{shape.before}{name}{shape.middle}"), arguments, _fixed(rules, shape.after))
+    arguments = rules.json(schema, **SPACED_JSON)
+    if shape.middle.isspace():
+        between = rules.literal(shape.middle)
+    else:
+        between = rules.rule(" | ".join(_fixed(rules, text) for text in (shape.middle, *shape.other_middles)))
+    return _join(_fixed(rules, f"{shape.before}{name}"), between, arguments, _fixed(rules, shape.after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class _TaggedCallRule:
         names = [check_name(parameter.name, TAG_NAME, parameter.path) for parameter in parameters]
         items = [(self._parameter(parameter, names), parameter.required) for parameter in parameters]
         head = _fixed(self.rules, self.shape.head.replace("{}", name))
-        return _join(head, self.rules.sequence(items, ""), self.rules.literal(self.shape.tail))
+        return _join(head, self.rules.sequence(items, ""), self.rules.fixed(self.shape.tail))
 
     def _parameter(self, parameter: Parameter, names: Sequence[str]) -> str:
         parts = parameter.alternatives()
@@ -128,16 +133,20 @@ class _TaggedCallRule:
         return self.rules.rule(" | ".join(self._value(parameter, part, text) for part in parts))
 
     def _value(self, parameter: Parameter, part: dict[str, Any], text: RawText) -> str:
-        tag = self.rules.literal(self.shape.open_tag(parameter.name, part["type"]))
-        end = self.shape.end.rstrip()
-        space = self.rules.literal(self.shape.end.removeprefix(end))
-        after = f"({space})?" if space else ""  # some models write it only after the last parameter
-        if part["type"] == "string":
-            return _join(tag, text.rule(self.rules, part, parameter.path, end), after)
-        value = self.rules.json(part, **SPACED_JSON)
-        if part["type"] == "boolean":  # templates write Python's words, and models learn them
-            value = f"({value} | {' | '.join(_python_booleans(part))})"
-        return _join(tag, value, self.rules.literal(end), after)
+        opened, end = self.shape.open_tag(parameter.name, part["type"]), self.shape.end
+        tag, close = opened.rstrip("\n"), end.rstrip()
+        line = self.rules.literal(opened[len(tag) :])  # a string may start with a line break
+        start, after = _join(self.rules.fixed(tag), line), self.rules.fixed(end[len(close) :])
+        if part["type"] != "string":
+            value = self.rules.json(part, **SPACED_JSON)
+            if part["type"] == "boolean":  # templates write Python's words, and models learn them
+                value = f"({value} | {' | '.join(_python_booleans(part))})"
+            return _join(start, value, self.rules.fixed(close), after)
+        value = text.rule(self.rules, part, parameter.path, close)
+        if self.shape.cdata:
+            block = RawText(("]]>",), text.kinds).rule(self.rules, part, parameter.path, f"]]>{close}")
+            value = self.rules.rule(f'{value} | "<![CDATA[" {block}')
+        return _join(start, value, after)
 
 
 def _add_python_call(rules: LarkRules, shape: PythonCall, name: str, schema: dict[str, Any], path: str) -> str:
@@ -157,6 +166,8 @@ def _python_value(rules: LarkRules, parameter: Parameter, depth: int = 0) -> str
     for part in parameter.alternatives():
         if part["type"] == "null":
             values.append('"None"')
+        elif part["type"] in _ANY_PYTHON and not part.keys() - ANNOTATIONS - {"type"}:
+            values.append(_any_python(rules, part["type"]))
         elif part["type"] == "boolean":
             values += _python_booleans(part)
         else:
@@ -187,6 +198,24 @@ def _python_booleans(schema: dict[str, Any]) -> list[str]:
     """Return Python's words for the values of a boolean."""
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else [True, False])
     return [f'"{value}"' for value in (True, False) if any(value is each for each in allowed)]
+
+
+_ANY_PYTHON: Final = {
+    "array": '"[" ({item} (", " {item})*)? "]"',
+    "object": '"{{" ({key} {item} (", " {key} {item})*)? "}}"',
+}
+"""Expressions for arrays and objects of anything, in Python."""
+
+
+def _any_python(rules: LarkRules, kind: str) -> str:
+    """Return an expression for any array or object in Python, with the literals of Python or of JSON in it."""
+    string, number = rules.json({"type": "string"}, **PYTHON_JSON), rules.json({"type": "number"})
+    key = f'{string} ": "'
+    item = f"({string} | {number} | /True|False|None|true|false|null/)"
+    for _ in range(ANY_DEPTH):
+        inner = [rules.rule(form.format(item=item, key=key)) for form in _ANY_PYTHON.values()]
+        item = rules.rule(f"{item} | {' | '.join(inner)}")
+    return rules.rule(_ANY_PYTHON[kind].format(item=item, key=key))
 
 
 @dataclass(frozen=True, slots=True)

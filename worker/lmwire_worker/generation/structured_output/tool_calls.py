@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire_protocol import Tool
 
-from ...tool_parsers import ToolFormat
+from ...tool_parsers import ToolFormat, WrittenCall
 from .formats import check_schema
 from .lark_rules import LarkRules, quoted
 from .message_frames import MessageFrame
@@ -17,6 +17,8 @@ from .vocabulary import Vocabulary
 SchemasByTool = Mapping[int, dict[str, Any]]
 """Schemas of the arguments of tools, by the tools' indexes in the request."""
 NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
+_LINE: Final = "\n"
+_SAMPLE: Final = WrittenCall("f", {})
 BARE_START: Final = r'/\s*\{\s*"name"(?s:.*)/'
 """Text that tool parsers take for the start of a call without a marker."""
 
@@ -53,9 +55,12 @@ class ToolCallGrammar:
             for index, schema in schemas.items()
         ]
         call = rules.rule(" | ".join(calls))
-        more = f"({rules.literal(form.between_calls)} {call})*" if many and form.between_calls is not None else ""
-        end = "" if vocabulary.ends_turn(form.end) else form.end
-        self._section = rules.rule(f"{rules.literal(form.before)} {call} {more} {rules.literal(form.after + end)}")
+        more = f"({rules.fixed(form.between_calls)} {call})*" if many and form.between_calls is not None else ""
+        end = "" if vocabulary.ends_turn(form.end) else rules.literal(form.end)
+        self._calls = rules.rule(f"{call} {more} {rules.fixed(form.after)} {end}")
+        # A marker that ends with a letter needs its line break, or the next word would be part of it.
+        before = rules.literal(form.before) if form.start[-1:].isalnum() else rules.fixed(form.before)
+        self._section = rules.rule(f"{before} {self._calls}")
         self._many = many and form.between_sections is not None
         self._recipient = ""
         if frame.recipient is not None:
@@ -64,12 +69,16 @@ class ToolCallGrammar:
 
     def only_calls(self) -> str:
         """Return the grammar of an answer that is only calls."""
-        rules, start = self._rules, self._form.start
-        is_started = self._form.bare or self._frame.starts_call
-        first = self._section if is_started else f"{self._recipient} {rules.literal(start)} {self._section}"
-        between = (self._form.between_sections or "") + start
-        again = f"({rules.literal(between)} {self._section})*" if self._many else ""
-        return rules.grammar(f"{first} {again}")
+        rules, form = self._rules, self._form
+        first = self._section
+        if form.start and not (form.bare or self._frame.starts_call):
+            start = rules.rule(" | ".join(map(rules.literal, (form.start, *form.other_starts))))
+            first = f"{start} {self._section}"
+            if form.shape.write(_SAMPLE, 0).startswith(form.lost_starts):  # the model may write the call without it
+                first = rules.rule(f"{first} | {self._calls}")
+        between = f"{rules.fixed(form.between_sections or _LINE)} {rules.literal(form.start)}"
+        again = f"({between} {self._section})*" if self._many else ""
+        return rules.grammar(f"{self._recipient} {first} {again}")
 
     def among_text(self) -> str:
         """Return the grammar of an answer that is any text, calls, or both."""

@@ -39,13 +39,15 @@ KIND_BY_KEYWORD: Final = {
 MAX_SCHEMA_DEPTH: Final = 32
 """Maximum number of references and choices inside one another."""
 LITERALS: Final = {
-    "null": "null|None",
-    "boolean": "true|false|True|False",
+    "null": r"(null|None)([\n<](?s:.*))?",
+    "boolean": r"([tT]rue|[fF]alse)([\n<](?s:.*))?",
     "number": "-?[0-9](?s:.*)",
     "array": r"\[(?s:.*)",
     "object": r"\{(?s:.*)",
 }
-"""Patterns of the texts that are read as other values than strings, where the schema allows these."""
+"""Patterns of the texts that are read as other values than strings, where the schema allows these.
+
+Texts that start with a word and the end of its line are among them: a lexer would go on after the word."""
 OBJECT_KEYWORDS: Final = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
 CHOICE_KEYWORDS: Final = {"type", "enum", "const"}
 LENGTH_KEYWORDS: Final = {"type", "minLength", "maxLength"}

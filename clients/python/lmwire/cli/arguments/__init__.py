@@ -145,6 +145,9 @@ def _add_models(subcommands: Subcommands) -> None:
     )
     parser.add_argument("--all", action=Flag, help="also list those that cannot run, and why")
     parser.add_argument("--json", action=Flag, help="print JSON instead of a table")
+    parser.add_argument(
+        "--tool-formats", action=Flag, help="list the formats of tool calls instead, for `lmwire serve --tool-format`"
+    )
     parser.set_defaults(run=run_later("models"))
 
 
