@@ -130,7 +130,7 @@ def test_folders_are_described_instead_of_the_cache(cache: Path, tmp_path: Path)
     assert "no config.json" in (none.problem or "")
 
 
-def test_the_formats_of_tool_calls_are_listed_with_the_models_that_write_them() -> None:
+def test_the_formats_of_tool_calls_are_listed_with_their_models() -> None:
     lines = lmwire("models", "--tool-formats").stdout.splitlines()
     assert ["mistral_nemo", "Mistral Nemo, Mistral 7B v0.3"] in [line.split(maxsplit=1) for line in lines]
     listed = json.loads(lmwire("models", "--tool-formats", "--json").stdout)

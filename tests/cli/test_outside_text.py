@@ -61,7 +61,7 @@ def show_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_models, "find_models", found)
     monkeypatch.setattr(local_models, "exit_now", lambda _: None)
     monkeypatch.setattr("sys.argv", ["list_models", "--all"])
-    local_models.main(lambda folder: ({}, None, None))
+    local_models.main(lambda folder: ({}, None, None), {})
 
 
 def show_a_broken_model(monkeypatch: pytest.MonkeyPatch) -> None:

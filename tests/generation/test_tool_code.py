@@ -30,11 +30,23 @@ TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "paramete
 )
 def test_a_positional_argument_is_that_of_the_signature(tmp_path: Path, written: str, arguments: Any) -> None:
     folder = write_model(tmp_path / "model", "gemma3_text")
-    distinct = written.removeprefix("get_weather")[1 if "(" in written else 0].replace(" ", "Ġ")
-    token = Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id(distinct)
-    block: Any = {"type": "choice", "choices": [f"```tool_code\n{written}\n```"]}
+    text = f"```tool_code\n{written}\n```"
     with lmwire.Worker() as worker:
         worker.load(str(folder))
-        options: Any = {"tools": TOOLS, "format": block, "logit_bias": {token: 100}, "max_tokens": 60}
+        biases = towards(text, Tokenizer.from_file(str(folder / "tokenizer.json")))
+        block: Any = {"type": "choice", "choices": [text]}
+        options: Any = {"tools": TOOLS, "format": block, "logit_bias": biases, "max_tokens": 60}
         (call,) = worker.chat([{"role": "user", "content": "?"}], **options).answer().tool_calls
     assert (call.name, call.arguments) == ("get_weather", arguments)
+
+
+def towards(text: str, tokenizer: Tokenizer) -> dict[int, float]:
+    """Return biases with which a model writes a text instead of a call of its own, where both are allowed.
+
+    White space comes last of the text's tokens, since calls may have more of it. The string is what calls do not have.
+    """
+    ids: dict[str, int] = tokenizer.get_vocab()
+    wanted = tokenizer.encode(text, add_special_tokens=False).tokens
+    biases = {token: -100.0 for token in ids if token not in wanted}
+    biases |= {token: -50.0 for token in wanted if token in ("Ċ", "Ġ")} | {'"': 100.0}
+    return {ids[token]: bias for token, bias in biases.items()}

@@ -58,7 +58,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             (
                 *("--temperature", "--top-p", "--top-k", "--min-p", "--xtc-probability", "--xtc-threshold"),
                 *("--repetition-penalty", "--presence-penalty", "--frequency-penalty", "--truncate", "--seed"),
-                *("--stop", "--reasoning", "--reasoning-budget", "--schema", "--tools"),
+                *("--stop", "--reasoning", "--reasoning-effort", "--reasoning-budget", "--schema", "--tools"),
             ),
             _CHAT,
         ),
@@ -67,6 +67,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
     "models": {
         "--all": "cli/test_models.py::test_all_shows_why_a_model_cannot_run",
         "--json": "cli/test_models.py::test_for_people_it_is_a_table",
+        "--tool-formats": "cli/test_models.py::test_the_formats_of_tool_calls_are_listed_with_their_models",
     },
     "config show": {
         "COMMAND": "cli/test_config.py::test_each_value_is_shown_with_its_source",
@@ -155,6 +156,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--download": f"{_SERVE}::test_a_model_is_downloaded_for_a_request_if_that_is_allowed",
         "--adapter": f"{_SERVE}::test_an_adapter_changes_the_answers",
         "--draft": f"{_SERVE}::test_a_draft_model_has_tokens_accepted_that_it_proposed",
+        "--tool-format": "generation/models/test_chat_templates.py::test_a_load_may_name_the_format_of_tool_calls",
         "--chat-template": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
         "--template-dir": f"{_SERVE}::test_a_chat_template_is_chosen_by_name",
         "--trust-remote-code": f"{_SERVE}::test_code_of_a_named_model_runs_only_if_it_is_trusted",

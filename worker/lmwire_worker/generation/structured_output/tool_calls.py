@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lmwire_protocol import Tool
 
-from ...tool_parsers import ToolFormat, WrittenCall
+from ...tool_parsers import PythonCall, ToolFormat, WrittenCall
 from .formats import check_schema
 from .lark_rules import LarkRules, quoted
 from .message_frames import MessageFrame
@@ -55,7 +55,7 @@ class ToolCallGrammar:
             for index, schema in schemas.items()
         ]
         call = rules.rule(" | ".join(calls))
-        more = f"({rules.fixed(form.between_calls)} {call})*" if many and form.between_calls is not None else ""
+        more = f"({_between_calls(rules, form)} {call})*" if many and form.between_calls is not None else ""
         end = "" if vocabulary.ends_turn(form.end) else rules.literal(form.end)
         self._calls = rules.rule(f"{call} {more} {rules.fixed(form.after)} {end}")
         # A marker that ends with a letter needs its line break, or the next word would be part of it.
@@ -94,6 +94,12 @@ class ToolCallGrammar:
             return rules.grammar(f"{call} | {rules.literal(self._frame.before_content)} {text}")
         call = f"{rules.text_until(form.start)} {self._section}"
         return rules.grammar(f"({call}){'*' if self._many else '?'} {text}")
+
+
+def _between_calls(rules: LarkRules, form: ToolFormat) -> str:
+    """Return an expression for what is between two calls of a section. Python needs the line breaks of its lines."""
+    text = form.between_calls or ""
+    return rules.literal(text) if isinstance(form.shape, PythonCall) and text.isspace() else rules.fixed(text)
 
 
 def all_schemas(tools: Sequence[Tool], name: str | None, vocabulary: Vocabulary) -> SchemasByTool:
