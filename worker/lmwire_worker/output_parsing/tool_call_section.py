@@ -68,13 +68,13 @@ class UnreadSection:
     is_abandoned = False
 
     def __init__(self) -> None:
-        self._text = ""
+        self._texts: list[str] = []
 
     def push(self, text: str) -> list[ToolCallFragment]:
         """Add text; see `ToolCallParser.push`."""
-        self._text += text
+        self._texts.append(text)
         return []
 
     def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
         """End the section; see `ToolCallParser.end`."""
-        return [], self._text
+        return [], "".join(self._texts)
