@@ -67,7 +67,7 @@ def test_a_set_up_that_fails_ends_with_the_remedy(fails: str, remedy: str, tmp_p
     )
     assert done.returncode != 0
     *_, last, make_own = done.stderr.splitlines()
-    assert remedy in last and make_own.startswith("make:")
+    assert remedy in last and make_own.startswith("make")  # within another make, its depth follows
     assert not (tmp_path / ".venv/.set-up").exists()
 
 

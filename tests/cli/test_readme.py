@@ -139,12 +139,17 @@ def test_every_page_is_reached_from_the_readme() -> None:
         assert f"](docs/{page.name})" in README
 
 
+def without_others(code: str) -> str:
+    """Return code with one line for each command, without comments, variables and the packages that npm installs."""
+    return re.sub(r"#.*|\bnpm install .*|\b[A-Z_]+=\S+ ", "", code.replace("\\\n", " "))
+
+
 @pytest.mark.slow
 def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     texts = [without_foreign_names(page.read_text(encoding="utf-8")) for page in PAGES]
     typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]
     typed += [code for text in texts for code in re.findall(r"`([^`\n]+)`", text)]
-    ours = [line for code in typed for line in re.findall(r"\blmwire \w.*|^--.*", code.replace("\\\n", " "))]
+    ours = [line for code in typed for line in re.findall(r"\blmwire \w.*|^--.*", without_others(code))]
     commands = {command for line in ours for command in re.findall(r"^lmwire (bench [a-z]+|\w+)", line)}
     helps = {command: lmwire(*command.split(), "--help") for command in commands}
     assert {command for command, shown in helps.items() if shown.returncode != 0} == set()

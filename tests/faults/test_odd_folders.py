@@ -318,7 +318,7 @@ def stuck(folder):
 models.time = SimpleNamespace(monotonic=lambda: now)
 fine = models._size_of
 models._size_of = lambda folder: stuck(folder) if "--stuck" in str(folder) else fine(folder)
-models.main(check_support)
+models.main(check_support, {})
 """
 """A listing on a file system that never answers for one folder; PASSED seconds seem to pass while it waits."""
 

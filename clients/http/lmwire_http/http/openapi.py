@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import UnionType
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Any, Final, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -99,6 +99,8 @@ def make_document(endpoints: Sequence[Endpoint], *, needs_key: bool, strict: boo
         _allow_unknown_fields(components)
     schema_of_member = dict(zip(members, schemas, strict=True))
     schema_of = {type: _any_of([schema_of_member[member] for member in _union_members(type)]) for type in types}
+    bodies = [schema_of[each.request_type] for each in endpoints if each.request_type is not None and not each.is_form]
+    _allow_nulls(bodies, components)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         if endpoint.aliases:
@@ -251,6 +253,40 @@ def _error_statuses(endpoint: Endpoint) -> list[int]:
     if endpoint.request_type is not None:
         statuses.update(_ERRORS_OF_BODIES)
     return sorted(statuses)
+
+
+def _allow_nulls(bodies: list[Any], components: dict[str, Any]) -> None:
+    """Let the optional fields of request bodies, and of what is in them, be null, which means absent.
+
+    Args:
+        bodies: The schemas of the bodies.
+        components: The components, which change.
+    """
+    found: set[str] = set()
+    following: list[dict[str, Any]] = list(bodies)
+    while following:
+        schema = following.pop()
+        properties: dict[str, Any] = schema.get("properties", {})
+        following += [part for name, part in properties.items() if name not in CHECKED_WHOLE]
+        for name in properties.keys() - set(schema.get("required", ())):
+            properties[name] = _or_null(properties[name])
+        following += schema.get("anyOf", ())
+        if isinstance(items := schema.get("items"), dict):
+            following.append(cast(dict[str, Any], items))
+        if "$ref" in schema and (name := _component_name(schema)) not in found:
+            found.add(name)
+            following.append(components[name])
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field that may be null, too. Its description and its default stay outside."""
+    if not schema or any(member.get("type") == "null" for member in schema.get("anyOf", [schema])):
+        return schema
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    outside = {name: schema[name] for name in ("description", "default") if name in schema}
+    inside = {name: value for name, value in schema.items() if name not in outside}
+    return {**outside, "anyOf": [inside, {"type": "null"}]}
 
 
 def _component_name(schema: Mapping[str, str]) -> str:
