@@ -91,6 +91,32 @@ def test_a_crash_ends_its_own_request(reading: Reading) -> None:
 
 
 @pytest.mark.slow
+def test_a_killed_process_gets_no_further_question_though_it_still_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder, question = DecoderProcess(), Question(INSPECTION, SECONDS, MIB)
+    size = decoder.ask(question, GOOD, no_data)
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "kill", lambda _: None)  # the signal takes a moment
+        decoder.kill()
+    started = watch_starts(monkeypatch)
+    assert decoder.ask(question, GOOD, no_data) == size
+    assert len(started) == 1
+    decoder.close()
+
+
+def watch_starts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the list to which the commands of new processes are added."""
+    commands: list[Any] = []
+    popen = subprocess.Popen
+
+    def start(command: Any, **options: Any) -> Any:
+        commands.append(command)
+        return popen(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    return commands
+
+
+@pytest.mark.slow
 def test_a_process_exceeds_no_limit_of_time() -> None:
     process = DecoderProcess()
     with pytest.raises(MediaError, match="takes more time or memory to decode than a file of its size may"):

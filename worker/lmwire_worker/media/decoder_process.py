@@ -42,6 +42,8 @@ class DecoderProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._killed: subprocess.Popen[bytes] | None = None
+        """The process that was killed last. It may live for a moment, and must get no further question."""
 
     def ask(
         self, question: Question, content: bytes, buffer: Buffer, is_dropped: Callable[[], bool] = lambda: False
@@ -85,6 +87,7 @@ class DecoderProcess:
     def kill(self) -> None:
         """End the process. The question in progress fails."""
         if (process := self._process) is not None:
+            self._killed = process
             process.kill()
 
     def close(self) -> None:
@@ -94,7 +97,7 @@ class DecoderProcess:
             self._end()
 
     def _running_process(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None and (self._process is self._killed or self._process.poll() is not None):
             self._end()
         if self._process is None:
             self._process = _start()
