@@ -65,7 +65,7 @@ SLOW = f"""
 """A model that spends half a minute and more in one evaluation, which nothing can interrupt."""
 
 SLEEPS = """
-        time.sleep(0.03)
+        time.sleep(0.15)
         return logits
 """
 """A model with slow steps, so that its warm-up can be observed."""
