@@ -85,7 +85,7 @@ def test_a_verb_of_ollama_without_a_counterpart_points_the_way(
 ) -> None:
     with pytest.raises(SystemExit, match=str(USAGE)):
         parse([verb, "m"])
-    assert f"there is no command '{verb}': " in (error := capsys.readouterr().err) and instead in error
+    assert f"lmwire has no command '{verb}': " in (error := capsys.readouterr().err) and instead in error
 
 
 def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

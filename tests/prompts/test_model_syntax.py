@@ -123,7 +123,9 @@ def test_a_format_that_is_given_is_not_looked_for(opened: Open) -> None:
 
 
 def test_a_format_that_does_not_exist_is_refused_with_the_names(opened: Open) -> None:
-    with pytest.raises(RequestError, match=r"no format 'hermes'; there are: .*json_tools, kimi_k2") as refused:
+    with pytest.raises(
+        RequestError, match=r"no format is called 'hermes'; give one of .*json_tools, kimi_k2"
+    ) as refused:
         find_syntax(opened(MESSAGES), "llama", tool_format="hermes")
     assert (refused.value.code, refused.value.field) == ("invalid_request", "tool_format")
 

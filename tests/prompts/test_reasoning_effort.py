@@ -6,7 +6,10 @@ import pytest
 
 from lmwire_protocol import RequestError
 from lmwire_worker.output_parsing import Syntax
+from lmwire_worker.prompts.chat_template import ChatTemplate
 from lmwire_worker.prompts.reasoning import find_efforts
+from lmwire_worker.prompts.reasoning_variables import find_reasoning_variables
+from lmwire_worker.prompts.template_probe import MessageFormat
 from support.models.chat_templates import GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from support.runners.prompting import HARMONY, PLAIN, QWEN, prompt, tokenized, tokenizer, user
 
@@ -180,3 +183,15 @@ def test_reasoning_that_a_template_leaves_to_the_model_is_opened_unless_the_temp
     free = ANY_WORD.replace("{{ '<think>' }}", "{{ '<think>' if false }}")
     assert said(free, "low")[0].endswith("[assistant]")
     assert said(free, None)[0].endswith("[assistant]<think>\n")
+
+
+def test_a_template_with_very_many_variables_is_rendered_a_few_times() -> None:
+    rendered: list[dict[str, Any]] = []
+
+    def render(**variables: Any) -> str:
+        rendered.append(variables)
+        return repr(variables)
+
+    names = frozenset(f"think_effort_{number}" for number in range(10_000))
+    find_reasoning_variables(ChatTemplate(render, variables=names), MessageFormat())
+    assert 0 < len(rendered) < 300

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from lmwire_protocol import Load, RequestError
+from lmwire_protocol import RequestError
 
 from ..engine.interface import Report
-from ..engine.load_context import LoadContext
+from ..engine.load_context import LoadContext, refuse_settings
 from ..media import MediaReader
 from ..media.noise import noise_image
 from ..models import device_memory
@@ -38,7 +38,7 @@ def open_embedding_model(context: LoadContext) -> EmbeddingRunner:
         LoadCancelled: From `report`.
     """
     request, folder, config, report = context.request, context.folder, context.config, context.report
-    _refuse_settings(request)
+    refuse_settings(request, "an embedding model")
     recipe = EmbeddingRecipe.read(folder)
     tokenizer = load_tokenizer(folder, config, trust_remote_code=request.trust_remote_code)
     network, inputs, trial = _open(folder, config, recipe, tokenizer, trust_remote_code=request.trust_remote_code)
@@ -83,12 +83,6 @@ def _open(
         inputs,
         [*WARM_UP_INPUTS, *(EmbeddingInput(inputs.image_tokens(image), image.pixels) for image in images)],
     )
-
-
-def _refuse_settings(request: Load) -> None:
-    for field in ("adapter_path", "draft_path", "chat_template_name", "tool_format", "kv_bits", "reasoning_start"):
-        if getattr(request, field) is not None:
-            raise RequestError("unsupported", f"{field}: an embedding model does not use it; leave it out", field=field)
 
 
 def _try(network: EmbeddingNetwork, trial: Sequence[EmbeddingInput], folder: Path, report: Report) -> int:

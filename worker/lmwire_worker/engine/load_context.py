@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
-from lmwire_protocol import Load
+from lmwire_protocol import Load, RequestError
 
 from ..media import MediaPolicy
 from .interface import Report
+
+_SETTINGS_OF_TEXT: Final = (
+    *("adapter_path", "draft_path", "chat_template_name", "tool_format", "kv_bits", "reasoning_start"),
+)
+"""Fields of a load that only models which write text use."""
 
 
 class LoadContext(Struct, frozen=True):
@@ -31,3 +36,19 @@ class LoadContext(Struct, frozen=True):
     """The images and sounds that requests may refer to."""
     template_dir: Path | None = None
     """The operator's folder of chat templates; None without one."""
+
+
+def refuse_settings(request: Load, whose: str, *others: str) -> None:
+    """Refuse the settings that only a model which writes text uses.
+
+    Args:
+        request: The load.
+        whose: The kind of model, for the error.
+        others: Further fields that it does not use.
+
+    Raises:
+        RequestError: unsupported. It names the field.
+    """
+    for field in (*_SETTINGS_OF_TEXT, *others):
+        if getattr(request, field) is not None:
+            raise RequestError("unsupported", f"{field}: {whose} does not use it; leave it out", field=field)

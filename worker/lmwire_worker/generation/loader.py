@@ -85,9 +85,8 @@ class TextModelLoader:
         cost = _measure_row_cost(network, folder)
         if not request.force:
             device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
-        syntax = search.result()
-        model = replace(model, chat_template_name=template_name, reasoning_efforts=find_efforts(tokenizer, syntax))
-        model = replace(model, **_describe_tools(syntax))
+        syntax, efforts = search.result()
+        model = replace(model, chat_template_name=template_name, reasoning_efforts=efforts, **_describe_tools(syntax))
         context.release_current_model()
         read_weights(network, folder, report, loaded.modules() if loaded else None)
         self._last_weights = weakref.ref(weights)
@@ -128,20 +127,24 @@ class TextModelLoader:
         return disk
 
 
-def _start_search(tokenizer: Tokenizer, context: LoadContext) -> "Future[Syntax]":
-    """Start to find how the model writes its answers, beside the work on its network: most of it is in the sandbox."""
+def _start_search(tokenizer: Tokenizer, context: LoadContext) -> "Future[tuple[Syntax, list[str] | None]]":
+    """Start to find how the model writes its answers, and the efforts of reasoning that its template takes.
+
+    It runs beside the work on the network, since most of it is in the sandbox.
+    """
     if context.request.tool_format is not None:
         named_tool_format(context.request.tool_format)  # refuses a wrong name before any other work
     thread = ThreadPoolExecutor(1, "syntax")
-    search = thread.submit(_find_syntax, tokenizer, context)
+    search = thread.submit(_search, tokenizer, context)
     thread.shutdown(wait=False)
     return search
 
 
-def _find_syntax(tokenizer: Tokenizer, context: LoadContext) -> Syntax:
+def _search(tokenizer: Tokenizer, context: LoadContext) -> tuple[Syntax, list[str] | None]:
     start, end = context.request.reasoning_start, context.request.reasoning_end
     markers = (start, end) if start and end else None
-    return find_syntax(tokenizer, context.config["model_type"], markers, context.request.tool_format)
+    syntax = find_syntax(tokenizer, context.config["model_type"], markers, context.request.tool_format)
+    return syntax, find_efforts(tokenizer, syntax)
 
 
 def _describe_tools(syntax: Syntax) -> dict[str, Any]:

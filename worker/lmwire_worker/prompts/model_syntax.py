@@ -60,7 +60,7 @@ def find_syntax(
         tool_format: Name of the format of tool calls; None to find it.
 
     Raises:
-        RequestError: invalid_request: there is no such format; unsupported.
+        RequestError: invalid_request: no format has the name; unsupported.
     """
     known = _known_tool_format(tokenizer, model_type) if tool_format is None else named_tool_format(tool_format)
     found = known or _generic_tool_format(model_type)
@@ -75,10 +75,10 @@ def named_tool_format(name: str) -> ToolFormat:
     """Return the format of this name.
 
     Raises:
-        RequestError: invalid_request: there is no such format.
+        RequestError: invalid_request: no format has the name.
     """
     if name not in FORMATS:
-        problem = f"tool_format: there is no format {name!r}; there are: {', '.join(sorted(FORMATS))}"
+        problem = f"tool_format: no format is called {name!r}; give one of {', '.join(sorted(FORMATS))}"
         raise RequestError("invalid_request", problem, field="tool_format")
     return FORMATS[name]
 

@@ -37,6 +37,8 @@ _WORD_PAIRS: Final = (
     ("think", "no_think"),
 )
 """Values that turn reasoning on, and off."""
+_MAX_VARIABLES: Final = 8
+"""Most variables of a template that are tried. Templates have three at most, and each costs some twenty renderings."""
 _UNKNOWN: Final = "qvword"
 """A value that no template knows."""
 
@@ -87,9 +89,8 @@ class _Finder:
     def find(self) -> ReasoningVariables:
         """Return what the template takes."""
         known = self.template.variables
-        names = [
-            name for name in (sorted(known) if known is not None else _USUAL_NAMES) if _ABOUT_REASONING.search(name)
-        ]
+        listed = sorted(known) if known is not None else _USUAL_NAMES
+        names = [name for name in listed if _ABOUT_REASONING.search(name)][:_MAX_VARIABLES]
         on: dict[str, Any] = {}
         off: dict[str, Any] = {}
         for name in names:

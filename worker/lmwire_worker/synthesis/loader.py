@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 from mlx_audio.tts.utils import load_model
 
-from lmwire_protocol import Load, RequestError, Speak
+from lmwire_protocol import RequestError, Speak
 
 from ..engine.interface import ModelInfo, Report
-from ..engine.load_context import LoadContext
+from ..engine.load_context import LoadContext, refuse_settings
 from ..models import device_memory
 from ..models.weights import quantization, read_weights, summarize_exception
 from .detect import check_examined
@@ -29,7 +29,7 @@ def open_synthesis_model(context: LoadContext) -> SynthesisRunner:
         LoadCancelled: From `report`.
     """
     request, folder, config, report = context.request, context.folder, context.config, context.report
-    _check(request)
+    refuse_settings(request, "a model that speaks", "context_len")
     check_examined(folder, config)
     model = _describe(folder, config)
     limit = context.memory_limit or device_memory.default_budget()
@@ -41,22 +41,6 @@ def open_synthesis_model(context: LoadContext) -> SynthesisRunner:
     device_memory.limit_mlx_memory(limit)
     _try(synthesizer, folder, report)
     return SynthesisRunner(synthesizer, model)
-
-
-def _check(request: Load) -> None:
-    for field in (
-        "adapter_path",
-        "draft_path",
-        "chat_template_name",
-        "tool_format",
-        "context_len",
-        "kv_bits",
-        "reasoning_start",
-    ):
-        if getattr(request, field) is not None:
-            raise RequestError(
-                "unsupported", f"{field}: a model that speaks does not use it; leave it out", field=field
-            )
 
 
 def _open(folder: Path, config: dict[str, Any]) -> Synthesizer:

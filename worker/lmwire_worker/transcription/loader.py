@@ -8,10 +8,10 @@ from mlx.utils import tree_flatten
 from mlx_audio.stt.utils import load_model
 from mlx_audio.utils import load_weights
 
-from lmwire_protocol import Load, Media, RequestError, Transcribe
+from lmwire_protocol import Media, RequestError, Transcribe
 
 from ..engine.interface import ModelInfo, Report
-from ..engine.load_context import LoadContext
+from ..engine.load_context import LoadContext, refuse_settings
 from ..media import MediaReader, Sound
 from ..models import device_memory
 from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
@@ -35,7 +35,7 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
         LoadCancelled: From `report`.
     """
     request, folder, config, report = context.request, context.folder, context.config, context.report
-    _check(request)
+    refuse_settings(request, "a speech model", "context_len")
     transcriber = _open(folder, config)
     model = _describe(folder, config, transcriber)
     limit = context.memory_limit or device_memory.default_budget()
@@ -46,20 +46,6 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
     device_memory.limit_mlx_memory(limit)
     _try(transcriber, folder, report)
     return TranscriptionRunner(transcriber, model, MediaReader(context.media_policy, transcriber.sample_rate))
-
-
-def _check(request: Load) -> None:
-    for field in (
-        "adapter_path",
-        "draft_path",
-        "chat_template_name",
-        "tool_format",
-        "context_len",
-        "kv_bits",
-        "reasoning_start",
-    ):
-        if getattr(request, field) is not None:
-            raise RequestError("unsupported", f"{field}: a speech model does not use it; leave it out", field=field)
 
 
 def _open(folder: Path, config: dict[str, Any]) -> Transcriber:

@@ -38,15 +38,17 @@ async def fit_conversation(
     if await worker.count_tokens(messages, **template) <= context_len:
         return messages
     room = _truncate(options, context_len)
-    shorter = _without_oldest(messages)
-    first, last = 0, len(shorter) - 1  # the first that fits is among these, if one does
+    instructions = [message for message in messages if message["role"] in _INSTRUCTIONS]
+    turns = [message for message in messages if message["role"] not in _INSTRUCTIONS]
+    starts = [place for place, message in enumerate(turns) if message["role"] == "user"] or [0]
+    first, last = 0, len(starts) - 1  # the first start with which the rest fits is among these, if one is
     while first < last:
         middle = (first + last) // 2
-        if await worker.count_tokens(shorter[middle], **template) <= room:
+        if await worker.count_tokens([*instructions, *turns[starts[middle] :]], **template) <= room:
             last = middle
         else:
             first = middle + 1
-    return shorter[last]
+    return [*instructions, *turns[starts[last] :]]
 
 
 async def fit_text(worker: AsyncWorker, text: str, options: dict[str, Any], context_len: int | None) -> None:
@@ -77,11 +79,3 @@ def _truncate(options: dict[str, Any], context_len: int) -> int:
     options["truncate"] = "left"
     options["max_tokens"] = min(options.get("max_tokens", context_len // 4), context_len // 2)
     return context_len - options["max_tokens"]
-
-
-def _without_oldest(messages: Sequence[MessageDict]) -> list[list[MessageDict]]:
-    """Return the conversation without its oldest turns: without none, without one, and so on. A user begins a turn."""
-    instructions = [message for message in messages if message["role"] in _INSTRUCTIONS]
-    turns = [message for message in messages if message["role"] not in _INSTRUCTIONS]
-    starts = [place for place, message in enumerate(turns) if message["role"] == "user" or place == 0]
-    return [[*instructions, *turns[start:]] for start in starts or [0]]

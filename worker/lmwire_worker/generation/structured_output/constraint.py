@@ -1,12 +1,28 @@
-"""The constraint on one answer, token by token."""
+"""The constraint on one answer, token by token, and whether a request needs one. Imports no grammar."""
 
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
+
+from lmwire_protocol import Chat, Generate, Tokenize
 
 from .reasoning_budget import ReasoningBudget
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+def is_forced(request: Generate | Chat) -> bool:
+    """Return whether all answers of a request must have a format, or call tools."""
+    must_call = isinstance(request, Chat) and bool(request.tools) and request.tool_choice not in ("auto", "none")
+    return request.format is not None or must_call
+
+
+def is_constrained(request: Generate | Chat | Tokenize) -> bool:
+    """Return whether a grammar constrains a request's answers."""
+    if isinstance(request, Tokenize):
+        return False
+    tools = request.tools if isinstance(request, Chat) and request.tool_choice != "none" else ()
+    return is_forced(request) or any(tool.function.strict for tool in tools)
 
 
 class Constraint:

@@ -11,8 +11,7 @@ from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
 from .answer_grammar import MAX_SPACE, answer_grammar
-from .constraint import Constraint
-from .demand import is_forced
+from .constraint import Constraint, is_forced
 from .formats import check_format
 from .reasoning_budget import ReasoningBudget
 from .size_limits import MAX_CHARACTERS, check_count, invalid_request

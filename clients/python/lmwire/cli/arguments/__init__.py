@@ -48,7 +48,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = make_parser()
     argv = _translated(argv)
     if argv[0] in _NO_COMMANDS:
-        parser.error(f"there is no command {argv[0]!r}: {_NO_COMMANDS[argv[0]]}")
+        parser.error(f"lmwire has no command {argv[0]!r}: {_NO_COMMANDS[argv[0]]}")
     argv, trailing_arguments = split_trailing_arguments(argv)
     command, options = find_command(parser, argv)
     arguments = parser.parse_args(argv) if subcommands_of(command) else _parse_command(command, options)
