@@ -198,7 +198,7 @@ def finish(folder: Path, recipe: dict[str, Any]) -> Path:
     return folder
 
 
-def _syllables() -> Iterator[tuple[str, str]]:
+def syllables() -> Iterator[tuple[str, str]]:
     """Yield the endless merges of a byte-level BPE vocabulary: `k a`, then `Ġ ka`, then `ka lo` … (Ġ is a space)."""
     known: list[str] = []
     for consonant, vowel in itertools.product("klmnprstvbdgfhjz", "aoieu"):
@@ -224,7 +224,7 @@ def write_tokenizer(folder: Path, vocab_size: int, special: tuple[str, ...] = SP
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     if vocab_size < len(letters) + len(special):
         raise ValueError(f"vocab_size is {vocab_size}: it must hold {len(letters) + len(special)} tokens at least")
-    merges = list(itertools.islice(_syllables(), vocab_size - len(letters) - len(special)))
+    merges = list(itertools.islice(syllables(), vocab_size - len(letters) - len(special)))
     vocabulary = {text: index for index, text in enumerate(letters + ["".join(merge) for merge in merges])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -81,7 +81,7 @@ def write_vision_model(
     _write(folder / "config.json", config)
     _write(folder / "preprocessor_config.json", processor | traits["pixels"] | (pixels or {}))
     _write(folder / "processor_config.json", processor | traits.get("settings", {}))
-    _write_weights(folder, config, [vocabulary[mark] for mark in MARKS], seed)
+    write_weights(folder, config, [vocabulary[mark] for mark in MARKS], seed)
     return random_model.finish(folder, recipe)
 
 
@@ -89,7 +89,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1))
 
 
-def _write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed: int) -> None:
+def write_weights(folder: Path, config: dict[str, Any], silent: list[int], seed: int) -> None:
     import mlx.core as mx
     from mlx.utils import tree_flatten
     from mlx_vlm.utils import update_module_configs

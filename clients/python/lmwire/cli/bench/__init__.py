@@ -6,12 +6,15 @@ import sys
 from argparse import Namespace
 from contextlib import redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from lmwire_protocol.extras import not_installed
 
 from ..errors import OK, USAGE, CliError
 from . import plotting
+from .comparison import history_path
 from .plotting import Figure
 from .results import Result, as_json, format_line, format_table, machine_facts
 
@@ -24,13 +27,16 @@ def run(arguments: Namespace) -> int:
     # This process and the programs that it starts load what MLX has compiled for them.
     import_module("lmwire_worker.process.private_directory").use_private_directory(atexit.register)
     results: list[Result] = []
-    for result in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds):
+    own = [getattr(arguments, name) for name in ("ranks", "shared_tokens") if name in arguments]
+    for result in benchmark.measure(arguments.model, arguments.tokens, arguments.rounds, *own):
         results.append(result)
         print(f"measured: {format_line(result)}", file=sys.stderr)
     machine = machine_facts()
+    model = {} if arguments.model is None else {"model": str(arguments.model)}
+    report = {"machine": machine, **model, "figures": as_json(results)}
+    if arguments.save:
+        _save(report, history_path(arguments.save, arguments.benchmark, machine, model.get("model")))
     if arguments.json:
-        model = {} if arguments.model is None else {"model": str(arguments.model)}
-        report = {"machine": machine, **model, "figures": as_json(results)}
         print(json.dumps(report, indent=2))
     else:
         print(format_table(results))
@@ -42,6 +48,15 @@ def run(arguments: Namespace) -> int:
                 [Figure(name=r.name, value=r.value, unit=r.unit, target=r.target) for r in results], arguments.plot
             )
     return OK
+
+
+def _save(report: dict[str, Any], path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=2) + "\n")
+    except OSError as error:
+        raise CliError(f"--save: cannot write {path}: {error.strerror}") from None
+    print(f"saved: {path}", file=sys.stderr)
 
 
 def _load(name: str) -> ModuleType:

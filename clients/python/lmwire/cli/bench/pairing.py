@@ -30,7 +30,7 @@ def speed_ratio(name: str, pairs: Pairs, target: float, unit: str) -> Result:
     """
     base, measured = _median_pair(pairs)
     detail = f"{measured:,.0f} of {base:,.0f} {unit}"
-    return Result(name, measured / base, "x", target, detail, _middle_half(_ratios(pairs)))
+    return Result(name, measured / base, "x", target, detail, _middle_half(_ratios(pairs)), measured)
 
 
 def latency_ratio(name: str, pairs: Pairs, target: float) -> Result:

@@ -28,19 +28,39 @@ class Figure(msgspec.Struct):
     value: float
     unit: Literal["x", "ms", "MB"]
     target: float
+    half: tuple[float, float] | None = None
+    """Bounds of the middle half of the rounds."""
 
 
-class _Report(msgspec.Struct):
+class Report(msgspec.Struct):
+    """Output of `lmwire bench --json`."""
+
     figures: list[Figure]
+    machine: dict[str, Any] = {}
 
 
 def run(arguments: Namespace) -> int:
     """Plot the results of the files that the command line names, and return the exit code."""
-    figures = [figure for path in arguments.results for figure in _read(path)]
+    figures = _labelled([read_report(path) for path in arguments.results])
     if not figures:
         raise CliError("the files have no figures to plot", USAGE)
     plot(figures, arguments.plot)
     return OK
+
+
+def _labelled(reports: Sequence[Report]) -> list[Figure]:
+    """Return all figures. With several versions, those of one name stand together, and the version is in each name."""
+    versions = {str(report.machine.get("lmwire", "?")) for report in reports}
+    if len(versions) == 1:
+        return [figure for report in reports for figure in report.figures]
+    names = dict.fromkeys(figure.name for report in reports for figure in report.figures)
+    return [
+        msgspec.structs.replace(figure, name=f"{report.machine.get('lmwire', '?')}: {name}")
+        for name in names
+        for report in reports
+        for figure in report.figures
+        if figure.name == name
+    ]
 
 
 def plot(figures: Sequence[Figure], path: Path | None) -> None:
@@ -101,11 +121,16 @@ def _draw(axis: Any, figures: Sequence[Figure], title: str) -> None:
     axis.legend()
 
 
-def _read(path: Path) -> list[Figure]:
+def read_report(path: Path) -> Report:
+    """Return the report in a file.
+
+    Raises:
+        CliError: The file cannot be read, or has another form.
+    """
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise CliError(f"{path}: is longer than {_MAX_BYTES:,} bytes", USAGE)
-        return msgspec.json.decode(path.read_bytes(), type=_Report).figures
+        return msgspec.json.decode(path.read_bytes(), type=Report)
     except OSError as error:
         raise CliError(f"{path}: {error.strerror}", USAGE) from None
     except msgspec.DecodeError as error:

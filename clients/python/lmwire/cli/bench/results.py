@@ -22,6 +22,8 @@ class Result(NamedTuple):
     """The absolute numbers that the value comes from."""
     middle_half: tuple[float, float] | None = None
     """Bounds of the middle half of the rounds, for a median: they show how busy the machine was."""
+    absolute: float | None = None
+    """The rate from which a ratio comes, for programs that plot it; None for other values."""
 
     @property
     def passed(self) -> bool:
@@ -56,6 +58,7 @@ def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
             "target": result.target,
             "detail": result.detail,
             "half": result.middle_half,
+            **({} if result.absolute is None else {"absolute": result.absolute}),
             "passed": result.passed,
         }
         for result in results
@@ -63,8 +66,9 @@ def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return the processor, the system and the versions that the results depend on."""
+    """Return the device of models, the processor, the system and the versions that the results depend on."""
     return {
+        "device": _device(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -72,6 +76,13 @@ def machine_facts() -> dict[str, Any]:
         **{name: metadata.version(name) for name in ("mlx", "mlx-lm")},
         "lmwire": __version__,
     }
+
+
+def _device() -> str:
+    """Return the name of the GPU, or of the processor where MLX computes on that."""
+    import mlx.core as mx  # no other command needs it
+
+    return str(mx.device_info().get("device_name") or _processor())
 
 
 def _processor() -> str:

@@ -76,16 +76,22 @@ def _from_disk(load: Load, prompts: Prompts, rounds: int) -> Result:
             def cold() -> float:
                 return restarted.rate([Generate(prompt=prompts.next(_PROMPT_TOKENS), max_tokens=1, cache="off")])
 
-            pairs = measure_pairs(rounds, cold, lambda: _rate_cached(restarted, known.pop()))
+            pairs = measure_pairs(rounds, cold, lambda: _rate_cached(restarted, known.pop(), may_compute=True))
     return latency_ratio("first token of such a prompt from disk after a restart, against not cached", pairs, 10)
 
 
-def _rate_cached(worker: WorkerProcess, prompt: list[int]) -> float:
-    """Return the answers a second to a prompt that is cached but for its last token."""
+def _rate_cached(worker: WorkerProcess, prompt: list[int], *, may_compute: bool = False) -> float:
+    """Return the answers a second to a prompt that is cached but for its last token.
+
+    Args:
+        worker: Has the prompt in its cache.
+        prompt: The prompt.
+        may_compute: The worker may compute the prompt where that is quicker.
+    """
     started = perf_counter()
     done = worker.ask(Generate(prompt=[*prompt[:-1], 200], max_tokens=1))
     seconds = perf_counter() - started
-    if (cached := done["usage"]["cached_tokens"]) < len(prompt) - 1:
+    if (cached := done["usage"]["cached_tokens"]) < len(prompt) - 1 and not may_compute:
         raise CliError(f"only {cached} of {len(prompt) - 1} tokens were cached: too little memory, or too slow a disk")
     return 1 / seconds
 

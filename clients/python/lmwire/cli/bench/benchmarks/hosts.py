@@ -1,4 +1,4 @@
-"""`lmwire bench hosts`: speed of the clients in Go, Rust and Node, against the one in Python.
+"""`lmwire bench hosts`: speed of the clients in C, Go, Rust and Node, against the one in Python.
 
 A worker replays recorded lines. It writes them faster than any client reads, so the client is what is measured.
 """

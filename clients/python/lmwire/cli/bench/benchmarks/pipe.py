@@ -1,18 +1,23 @@
 """`lmwire bench pipe`: cost of the worker and its pipe, as ratios within one run."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Final
 
 from lmwire_protocol import Load
 
 from .. import workload
 from ..pairing import measure_pairs, speed_ratio
-from ..programs.processes import LibraryProcess, WorkerProcess
+from ..programs.processes import BenchmarkProcess, LibraryProcess, WorkerProcess
 from ..results import Result
 from .event_path import event_rates
 from .latency import cancel_ms, hello_ms
+
+LONE_PROMPT_TOKENS: Final = 1024
+CLOCK_TICK_S: Final = 0.01
+"""Unit in which systems count processor time, in seconds. A tiny model needs less."""
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
@@ -24,6 +29,7 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
             yield _against_library(library, worker, 1, tokens, rounds, target=0.97)
             yield _against_library(library, worker, 8, tokens, rounds, target=0.95)
             yield _against_library(library, worker, 32, tokens, rounds, target=0.95)
+            yield _lone_prompt(library, worker, rounds)
             yield _mixed_samplers(worker, 32, tokens, rounds)
             cancels = cancel_ms(worker, 40 * rounds, tokens)
     yield _hello(rounds)
@@ -44,6 +50,24 @@ def _against_library(
     pairs = measure_pairs(rounds, lambda: library.rate(streams, tokens), lambda: worker.rate(requests))
     name = "1 stream, against stream_generate" if streams == 1 else f"{streams} streams, against BatchGenerator"
     return speed_ratio(name, pairs, target, "tok/s")
+
+
+def _lone_prompt(library: LibraryProcess, worker: WorkerProcess, rounds: int) -> Result:
+    """Return the ratio of the processor time, which other programs on the machine change less than the time."""
+    request = workload.long_prompt(LONE_PROMPT_TOKENS, tokens=1)
+
+    def rate(process: BenchmarkProcess, read: Callable[[], object]) -> float:
+        before = process.processor_seconds()
+        read()
+        return LONE_PROMPT_TOKENS / max(process.processor_seconds() - before, CLOCK_TICK_S)
+
+    pairs = measure_pairs(
+        rounds,
+        lambda: rate(library, lambda: library.read_prompt(LONE_PROMPT_TOKENS)),
+        lambda: rate(worker, lambda: worker.ask(request)),
+    )
+    name = f"prompt of {LONE_PROMPT_TOKENS:,} tokens alone, processor time, against stream_generate"
+    return speed_ratio(name, pairs, 0.95, "tok/s")
 
 
 def _mixed_samplers(worker: WorkerProcess, streams: int, tokens: int, rounds: int) -> Result:

@@ -44,6 +44,16 @@ class HostProgram(NamedTuple):
 
 HOSTS: Final = (
     HostProgram(
+        "C",
+        "clients/c",
+        [
+            ["mkdir", "-p", str(_CHECKOUT / ".cache/c")],
+            ["cc", "-O2", "-I.", "-o", str(_CHECKOUT / ".cache/c/bench"), "test/bench_host.c", "lmwire.c"],
+        ],
+        [str(_CHECKOUT / ".cache/c/bench")],
+        target=2.0,
+    ),
+    HostProgram(
         "Go",
         "clients/go",
         [["go", "build", "-o", str(_CHECKOUT / ".cache/go/bench"), "./internal/bench"]],

@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
+from urllib.request import Request, urlopen
 
 import uvloop
 
@@ -37,9 +38,15 @@ _START_S: Final = 120.0
 TEXT: Final = re.compile(rb'"(?:content|reasoning|reasoning_content)": ?"[^"]')
 """Matches the first token of a stream."""
 _COMPLETION_TOKENS: Final = re.compile(rb'"completion_tokens": ?(\d+)')
+_PROMPT_TOKENS: Final = re.compile(rb'"prompt_tokens": ?(\d+)')
+_CACHED_TOKENS: Final = re.compile(rb'"cached_tokens": ?(\d+)')
 _DONE: Final = b"data: [DONE]"
 _TAIL: Final = 2048
 """Bytes kept of a stream: longer than its end, which is its usage and `_DONE`."""
+
+
+Message: TypeAlias = dict[str, str]
+"""A message of a chat: its role and its content."""
 
 
 class StreamTimings(NamedTuple):
@@ -51,12 +58,19 @@ class StreamTimings(NamedTuple):
     """For each stream, from the write of its request."""
 
 
-class _StreamTimes(NamedTuple):
-    """Times of one stream, by `perf_counter`."""
+class Answer(NamedTuple):
+    """One stream: its times by `perf_counter`, and what its usage says of the prompt."""
 
     written: float
     first: float
     ended: float
+    prompt_tokens: int
+    cached_tokens: int
+
+    @property
+    def first_token_s(self) -> float:
+        """Time from the write of the request to the first token, in seconds."""
+        return self.first - self.written
 
 
 class HttpServer:
@@ -107,7 +121,7 @@ class HttpServer:
         """
         times = uvloop.run(self._read_all([self.request(prompt, tokens) for prompt in prompts], tokens))
         seconds = max(each.ended for each in times) - min(each.written for each in times)
-        return StreamTimings(seconds, [each.first - each.written for each in times])
+        return StreamTimings(seconds, [each.first_token_s for each in times])
 
     def request(self, prompt: str, tokens: int | None, *, stream: bool = True) -> bytes:
         """Return the bytes of a greedy request.
@@ -117,10 +131,14 @@ class HttpServer:
             tokens: Length of the answer, in tokens. None generates until the model's context is full.
             stream: Whether the answer is streamed.
         """
+        return self.chat([{"role": "user", "content": prompt}], tokens, stream=stream)
+
+    def chat(self, messages: Sequence[Message], tokens: int | None, *, stream: bool = True) -> bytes:
+        """Return the bytes of a greedy request with several messages; see `request`."""
         body = json.dumps(
             {
                 "model": self._model,
-                "messages": [{"role": "user", "content": prompt}],
+                "messages": messages,
                 "max_tokens": tokens,
                 "temperature": 0,
                 "stream": stream,
@@ -132,11 +150,30 @@ class HttpServer:
         )
         return head.encode() + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
-    async def _read_all(self, requests: Sequence[bytes], tokens: int) -> list[_StreamTimes]:
-        return await asyncio.gather(*(self._read(request, tokens) for request in requests))
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of a chat's prompt. Only `lmwire serve` has this endpoint.
 
-    async def _read(self, request: bytes, tokens: int) -> _StreamTimes:
-        """Read one stream to its end."""
+        Args:
+            messages: The conversation so far.
+        """
+        body = json.dumps({"messages": messages}).encode()
+        url = f"http://127.0.0.1:{self.port}/tokenize"
+        with urlopen(Request(url, body, {"Content-Type": "application/json"}), timeout=_START_S) as reply:
+            return json.load(reply)["tokens"]
+
+    async def _read_all(self, requests: Sequence[bytes], tokens: int) -> list[Answer]:
+        return await asyncio.gather(*(self.read(request, tokens) for request in requests))
+
+    async def read(self, request: bytes, tokens: int) -> Answer:
+        """Send a request, and read its stream to the end.
+
+        Args:
+            request: The bytes of a streamed request.
+            tokens: Length of its answer, in tokens.
+
+        Raises:
+            CliError: The answer has another length.
+        """
         loop = asyncio.get_running_loop()
         transport, stream = await loop.create_connection(_StreamProtocol, "127.0.0.1", self.port)
         written = perf_counter()
@@ -146,7 +183,9 @@ class HttpServer:
         generated = _COMPLETION_TOKENS.search(stream.tail)
         if generated is None or int(generated[1]) != tokens:
             raise CliError(f"a server did not generate {tokens} tokens: {stream.tail.decode(errors='replace')[-300:]}")
-        return _StreamTimes(written, stream.first or ended, ended)  # tokens may have no text, such as half a character
+        prompt, cached = (_count(pattern, stream.tail) for pattern in (_PROMPT_TOKENS, _CACHED_TOKENS))
+        # Tokens may have no text, such as half a character.
+        return Answer(written, stream.first or ended, ended, prompt, cached)
 
 
 class _StreamProtocol(asyncio.Protocol):
@@ -176,6 +215,12 @@ class _StreamProtocol(asyncio.Protocol):
     def _end(self) -> None:
         if not self.ended.done():
             self.ended.set_result(perf_counter())
+
+
+def _count(pattern: re.Pattern[bytes], tail: bytes) -> int:
+    """Return the number that a pattern finds in the end of a stream; 0 if it finds none."""
+    found = pattern.search(tail)
+    return int(found[1]) if found else 0
 
 
 def installed_peers() -> list[str]:

@@ -1,6 +1,7 @@
 """The upper bound: a program in which mlx_lm generates by itself. The benchmark starts it.
 
-Each line on stdin, `STREAMS TOKENS`, starts a run. Its reply on stdout is the tokens a second.
+Each line on stdin, `STREAMS TOKENS`, starts a run. Its reply on stdout is the tokens a second. A third
+number is the length of the prompt of one stream.
 """
 
 # pyright: standard
@@ -14,7 +15,7 @@ from mlx_lm import stream_generate
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.utils import load
 
-from ..workload import prompt
+from ..workload import long_prompt, prompt
 
 
 def main() -> None:
@@ -22,14 +23,15 @@ def main() -> None:
     model, tokenizer, *_ = load(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:
-        streams, tokens = map(int, line.split())
+        streams, tokens, *length = map(int, line.split())
+        ids = long_prompt(length[0], tokens).prompt if length else prompt(0)
         started = time.perf_counter()
-        generated = _run_one(model, tokenizer, tokens) if streams == 1 else _run_batch(model, streams, tokens)
+        generated = _run_one(model, tokenizer, ids, tokens) if streams == 1 else _run_batch(model, streams, tokens)
         print(generated / (time.perf_counter() - started), flush=True)
 
 
-def _run_one(model: Any, tokenizer: Any, tokens: int) -> int:
-    return sum(1 for _ in stream_generate(model, tokenizer, prompt(0), max_tokens=tokens))
+def _run_one(model: Any, tokenizer: Any, ids: Any, tokens: int) -> int:
+    return sum(1 for _ in stream_generate(model, tokenizer, ids, max_tokens=tokens))
 
 
 def _run_batch(model: Any, streams: int, tokens: int) -> int:

@@ -15,6 +15,7 @@ from lmwire_protocol.commands import Generation
 
 from ....child_process import child_environment, python_command
 from ...errors import CliError
+from ..decode_rate import DecodeRate
 
 WORKER: Final = [sys.argv[0], "worker"]
 """The command that a host starts: this very program."""
@@ -60,6 +61,14 @@ class BenchmarkProcess:
             raise CliError(f"a process of the benchmark ended early: {self._process.args}")
         return line
 
+    def processor_seconds(self) -> float:
+        """Return the processor time of the process and of those that it started, in seconds."""
+        import psutil  # the worker's requirement
+
+        process = psutil.Process(self._process.pid)
+        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+        return sum(time.user + time.system for time in times)
+
 
 class LibraryProcess(BenchmarkProcess):
     """A process in which a model library generates by itself.
@@ -83,6 +92,15 @@ class LibraryProcess(BenchmarkProcess):
         self.write(b"%d %d\n" % (streams, tokens))
         return float(self.read_line())
 
+    def read_prompt(self, prompt_tokens: int) -> None:
+        """Compute one token after the prompt of `workload.long_prompt`.
+
+        Args:
+            prompt_tokens: Length of the prompt, in tokens.
+        """
+        self.write(b"1 1 %d\n" % prompt_tokens)
+        self.read_line()
+
 
 class WorkerProcess(BenchmarkProcess):
     """An lmwire worker, driven without a client.
@@ -93,14 +111,6 @@ class WorkerProcess(BenchmarkProcess):
 
     def __init__(self, *options: str) -> None:
         super().__init__([*WORKER, *options])
-
-    def processor_seconds(self) -> float:
-        """Return the processor time of the worker and of the processes that it started, in seconds."""
-        import psutil  # the worker's own requirement
-
-        process = psutil.Process(self._process.pid)
-        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-        return sum(time.user + time.system for time in times)
 
     def resident_bytes(self) -> int:
         """Return the memory of the worker's process, in bytes."""
@@ -148,3 +158,14 @@ class WorkerProcess(BenchmarkProcess):
         if generated != sum(request.max_tokens or 0 for request in requests):
             raise CliError("the model ended a stream early, so that rates cannot be compared; take another model")
         return generated / seconds
+
+    def decode_rate(self, requests: Sequence[Generation]) -> float:
+        """Return the tokens a second while all requests are decoded."""
+        decoded = DecodeRate(len(requests))
+        self.send({str(index): request for index, request in enumerate(requests)})
+        for event in self.events(len(requests)):
+            if event["event"] == "token":
+                decoded.note(event["id"], len(event["token_ids"]), is_last=False)
+            elif event["event"] == "done":
+                decoded.note(event["id"], 0, is_last=True)
+        return decoded.rate

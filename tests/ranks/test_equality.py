@@ -1,0 +1,173 @@
+"""A model that is split over ranks answers as it does in one process, token for token in float32."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from random_model import write_model
+from support.process.ranked_worker import RankedWorker
+from support.process.worker_process import Event, WorkerProcess
+
+pytestmark = pytest.mark.slow
+
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "string", "maxLength": 9}},
+    "required": ["a", "b"],
+}
+_WEATHER: Final = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+TOOLS: Final = [{"type": "function", "function": _WEATHER}]
+
+
+def prompt(seed: int, length: int) -> list[int]:
+    return [5 + (seed * 37 + index * 11) % 400 for index in range(length)]
+
+
+REQUESTS: Final[dict[str, Event]] = {
+    "greedy": {"cmd": "generate", "prompt": prompt(1, 40), "max_tokens": 40, "temperature": 0},
+    "seeded": {"cmd": "generate", "prompt": prompt(2, 9), "max_tokens": 30, "temperature": 0.9, "seed": 7},
+    "choices": {"cmd": "generate", "prompt": prompt(3, 90), "max_tokens": 12, "temperature": 1, "n": 3, "seed": 1},
+    "long": {"cmd": "generate", "prompt": prompt(4, 700), "max_tokens": 8, "temperature": 0},
+    "again": {"cmd": "generate", "prompt": prompt(4, 720), "max_tokens": 8, "temperature": 0},
+    "logprobs": {"cmd": "generate", "prompt": prompt(5, 20), "max_tokens": 6, "temperature": 0, "logprobs": True},
+    "penalized": {
+        **{"cmd": "generate", "prompt": prompt(6, 30), "max_tokens": 30, "temperature": 0.7, "seed": 3},
+        **{"top_p": 0.9, "repetition_penalty": 1.2, "logit_bias": {"17": 2.0}},
+    },
+    "json": {
+        **{"cmd": "chat", "messages": [{"role": "user", "content": "Hello!"}], "max_tokens": 60, "seed": 5},
+        **{"temperature": 0.8, "format": {"type": "json_schema", "schema": SCHEMA}},
+    },
+    "tool": {
+        **{"cmd": "chat", "messages": [{"role": "user", "content": "Weather?"}], "max_tokens": 60, "seed": 6},
+        **{"temperature": 0.8, "tools": TOOLS, "tool_choice": "required"},
+    },
+}
+
+
+def outputs(worker: WorkerProcess, id: str) -> list[Any]:
+    """Return what an answer consists of, however its tokens are spread over events."""
+    terminal = worker.terminal(id)
+    assert terminal["event"] == "done", terminal
+    events = [event for event in worker.of(id) if event["event"] in ("token", "tool_call")]
+    tokens = {
+        choice: [token for event in events if event.get("choice", 0) == choice for token in event.get("token_ids", [])]
+        for choice in {event.get("choice", 0) for event in events}
+    }
+    calls = [(event.get("name"), event.get("arguments")) for event in events if event["event"] == "tool_call"]
+    return [tuple(tokens.items()), tuple(calls), terminal["finish_reason"]]
+
+
+def answers(worker: WorkerProcess, model: Path) -> dict[str, Any]:
+    """Load a model, and return the answers to all requests, which run together, then again with the cache."""
+    worker.load(model)
+    found: dict[str, Any] = {}
+    for turn in ("first", "cached"):
+        worker.send(*({"id": f"{turn} {name}", **request} for name, request in REQUESTS.items()))
+        found |= {f"{turn} {name}": outputs(worker, f"{turn} {name}") for name in REQUESTS}
+    return found
+
+
+@pytest.fixture
+def one() -> Iterator[WorkerProcess]:
+    with WorkerProcess() as worker:
+        yield worker
+
+
+@pytest.mark.parametrize(
+    ("family", "ranks"),
+    [
+        ("qwen3", 2),
+        ("qwen3_next", 2),  # a pipeline of layers, with recurrent states
+        pytest.param("qwen2", 3, marks=pytest.mark.nightly),  # a pipeline, since three ranks cannot share four heads
+        pytest.param("llama", 2, marks=pytest.mark.nightly),
+        pytest.param("qwen3_moe", 2, marks=pytest.mark.nightly),
+        pytest.param("llama", 4, marks=pytest.mark.nightly),
+    ],
+)
+def test_ranks_answer_as_one_process(
+    one: WorkerProcess, folder_of: Callable[[str], Path], family: str, ranks: int
+) -> None:
+    expected = answers(one, folder_of(family))
+    one.quit()
+    with RankedWorker(ranks) as worker:
+        got = answers(worker, folder_of(family))
+        assert worker.quit() == 0
+    assert got == expected
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 5))])
+def test_ranks_stay_together_through_joins_cancels_and_stops(folder_of: Callable[[str], Path], seed: int) -> None:
+    """Every call is checked by the ranks themselves: a difference of one token would end them."""
+    choose = random.Random(seed)
+    count = 40
+    with RankedWorker(2) as worker:
+        worker.load(folder_of("qwen3"))
+        for number in range(count):
+            request = {
+                **{"id": f"r{number}", "cmd": "generate", "max_tokens": choose.choice([1, 20, 80])},
+                **{"prompt": prompt(number % 5, choose.choice([5, 60, 400])), "seed": number},
+                **{"temperature": choose.choice([0, 0.9]), "n": choose.choice([1, 1, 2])},
+            }
+            worker.send(request)
+            if choose.random() < 0.4:
+                worker.send({"id": f"c{number}", "cmd": "cancel", "target": f"r{choose.randrange(number + 1)}"})
+            if choose.random() < 0.3:
+                worker.terminal(f"r{choose.randrange(number + 1)}")
+        worker.send({"id": "clear", "cmd": "cache", "action": "clear"})
+        for number in range(count):
+            worker.terminal(f"r{number}")
+        worker.terminal("clear")
+        assert worker.quit() == 0
+        worker.check_terminals(f"r{number}" for number in range(count))
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.nightly)])
+def test_a_cancel_at_any_moment_leaves_one_terminal(folder_of: Callable[[str], Path], count: int) -> None:
+    choose = random.Random(0)
+    with RankedWorker(2) as worker:
+        worker.load(folder_of("llama"))
+        for number in range(count):
+            tokens = choose.choice([1, 3, 40])
+            worker.send(
+                {"id": f"r{number}", "cmd": "generate", "prompt": prompt(number, 30), "max_tokens": tokens},
+                {"id": f"c{number}", "cmd": "cancel", "target": f"r{number - choose.choice([0, 0, 1, 2])}"},
+            )
+            if choose.random() < 0.3:
+                worker.terminal(f"r{number}")
+        for number in range(count):
+            worker.terminal(f"r{number}")
+        assert worker.quit() == 0
+        worker.check_terminals(f"{kind}{number}" for number in range(count) for kind in "rc")
+
+
+def test_ranks_stay_together_when_memory_is_short(folder_of: Callable[[str], Path]) -> None:
+    """Requests wait, cached prompts are evicted, and answers end for want of memory, on all ranks alike."""
+    count = 6
+    with RankedWorker(2, "--memory-limit", str(4 << 20)) as worker:
+        worker.load(folder_of("llama"))
+        for number in range(count):
+            request = {"cmd": "generate", "prompt": prompt(number, 900), "max_tokens": 500}
+            worker.send({"id": f"r{number}", **request, "temperature": 0, "ignore_eos": True})
+        reasons = {worker.terminal(f"r{number}").get("finish_reason") for number in range(count)}
+        assert worker.call({"id": "s", "cmd": "stats"})["cache"]["evictions"] > 0
+        assert worker.quit() == 0
+        assert reasons == {"length", "capacity"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"dtype": "bfloat16", "quantize": (4, 32)}])
+def test_rounding_does_not_part_the_ranks(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Ranks that computed other tokens would end: they compare a checksum at each step."""
+    folder = write_model(tmp_path / "model", "llama", end_scale=0, num_key_value_heads=4, **options)
+    with RankedWorker(2) as worker:
+        worker.load(folder)
+        for seed in range(5):
+            requests = {f"{seed} {name}": {**request, "seed": seed} for name, request in REQUESTS.items()}
+            worker.send(*({"id": id, "temperature": 0.9, **request} for id, request in requests.items()))
+            for id in requests:
+                outputs(worker, id)
+        assert worker.quit() == 0
