@@ -9,7 +9,7 @@ from lmwire_worker.tool_parsers import FORMATS, ToolFormat
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-FAMILIES: Final = import_module("support.models.tool_families").FAMILIES
+TURNS: Final = import_module("support.models.family_turns").TURNS
 PAGE: Final = ROOT / "docs" / "tool-calls.md"
 START: Final = "<!-- formats: tools/tool_formats_table.py -->\n"
 END: Final = "<!-- end of formats -->\n"
@@ -20,6 +20,10 @@ SHAPES: Final = {
     "PythonCall": "Python",
     "GemmaCall": "Gemma's notation",
 }
+
+
+KEPT: Final = {"turn": "kept for a turn", "always": "kept", "never": "dropped"}
+"""Words for the turns whose reasoning a family's template writes."""
 
 
 def table() -> str:
@@ -37,9 +41,11 @@ def shape_of(tool_format: ToolFormat) -> str:
 
 
 def checks_of(name: str) -> str:
-    """Return what the tests compare for a format."""
-    always = "written, read back, enforced"
-    return f"found in a template, read at every cut, {always}" if name in FAMILIES else always
+    """Return what the tests compare for a format; the page explains the words."""
+    turns = TURNS[name]
+    found = f"found as `{turns.found_as}`" if turns.found_as else "found" if turns.calls else "taught"
+    reasoning = f", reasoning {KEPT[turns.kept]}" if turns.thought else ""
+    return f"{found}, cut, round trip, enforced{reasoning}"
 
 
 def page_with_table(page: str) -> str:

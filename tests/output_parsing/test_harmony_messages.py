@@ -16,7 +16,7 @@ class HarmonyCalls(LetterCalls):
         self._open += text
         return []
 
-    def end(self, closed: bool = True) -> tuple[list, str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list, str]:
         header, message, body = self._open.partition("<|message|>")
         name = header.removeprefix("functions.").split("<")[0].strip()
         if not (message and body.isdigit() and name):

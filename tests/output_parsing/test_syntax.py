@@ -14,6 +14,7 @@ from support.runners.answer_parts import CALLS, GEMMA4, HARMONY, TAGS, XTML, par
         (("<|think:start|>", "<|think:end|>"), "<|think:start|>", "<|think:end|>"),
         (GEMMA4, "<|channel>thought", "<channel|>"),
         (XTML, "<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        (("<ifm|think>", "</ifm|think>"), "<ifm|think>", "</ifm|think>"),
         (("[THINK]", "[/THINK]"), "[THINK]", "[/THINK]"),
         (("<seed:think>", "</seed:think>"), "<seed:think>", "</seed:think>"),
         (("<|START_THINKING|>", "<|END_THINKING|>"), "<|START_THINKING|>", "<|END_THINKING|>"),
@@ -29,6 +30,14 @@ def test_reasoning_markers_are_those_of_the_vocabulary(markers: tuple[str, ...],
         ("reasoning", "\nb\n"),
         ("content", " c "),
     ]
+
+
+@pytest.mark.parametrize("ending", ["", "_fast", "_faster"])
+def test_k2_horizon_names_its_effort_in_its_markers(ending: str) -> None:
+    syntax = syntax_of("<ifm|think>", "</ifm|think>")
+    start, end = f"<ifm|think{ending}>", f"</ifm|think{ending}>"
+    assert parts_of([f"{start}a{end}b"], syntax) == [("reasoning", "a"), ("content", "b")]
+    assert syntax.start_state(f"assistant\n{start}") == REASONING
 
 
 def test_a_model_without_reasoning_markers_does_not_reason() -> None:

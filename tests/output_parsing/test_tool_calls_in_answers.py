@@ -80,7 +80,7 @@ def test_fragments_of_a_call_are_returned_as_they_arrive() -> None:
 
 def test_a_section_without_an_end_marker_lasts_to_the_end() -> None:
     assert parts_of(["a[CALL]f(1)g(23)"], OPEN_ENDED) == [("content", "a"), F, G]
-    assert parts_of(["[CALL]f(1)<think>"], OPEN_ENDED) == [F, ("content", "[CALL]<think>")]
+    assert parts_of(["[CALL]f(1)<think>"], OPEN_ENDED) == [F, ("content", "<think>")]
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -93,7 +93,7 @@ def test_the_parser_receives_whether_its_section_was_closed(finished: bool) -> N
         def push(self, text: str) -> list[ToolCallFragment]:
             return []
 
-        def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+        def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
             ends.append(closed)
             return [], ""
 

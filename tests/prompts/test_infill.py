@@ -6,8 +6,7 @@ import pytest
 
 from lmwire_protocol import ContextFile, Generate, RequestError
 from lmwire_worker.prompts.builder import build_prompt
-from lmwire_worker.prompts.infill import InfillPrompts, find_infill_format
-from lmwire_worker.prompts.plain_text import MAX_NAMES
+from lmwire_worker.prompts.infill import MAX_NAMES, InfillPrompts, find_infill_format
 from lmwire_worker.prompts.tokenization import Encoder
 from support.models.infill_tokenizers import FAMILIES, QWEN, byte_tokenizer, code_llama_tokenizer
 from support.runners.prompting import PLAIN, VOCABULARY, tokenizer

@@ -13,10 +13,9 @@ from lmwire_protocol import RequestError
 from lmwire_worker.engine.preparation import PreparationThreads
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
-from lmwire_worker.process.cancellation import WorkCancelled
-from lmwire_worker.prompts import isolated_tokenizer
-from lmwire_worker.prompts.isolated_tokenizer import QUICK_CHARACTERS, IsolatedTokenizer
-from lmwire_worker.prompts.tokenization import Encoder
+from lmwire_worker.prompts import tokenization
+from lmwire_worker.prompts.tokenization import QUICK_CHARACTERS, Encoder, IsolatedTokenizer
+from lmwire_worker.sandbox.process import WorkCancelled
 from support.models.hostile_tokenizers import added, plain, replacing, splitting, write_tokenizer
 from support.process.worker_process import SECONDS
 from support.runners.prompting import tokenizer
@@ -65,7 +64,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*_: object) -> Any:
         raise AssertionError("a usual text of a usual tokenizer needs no process")
 
-    monkeypatch.setattr(isolated_tokenizer.Sandbox, "ask", ask)
+    monkeypatch.setattr(tokenization.Sandbox, "ask", ask)
 
 
 @pytest.mark.usefixtures("no_process")
@@ -90,7 +89,7 @@ def test_a_panic_of_the_tokenizer_is_an_error_that_names_the_field() -> None:
 
 
 def test_a_text_that_takes_too_long_is_an_error_of_its_own(slow: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 0.5)
+    monkeypatch.setattr(tokenization, "CPU_SECONDS", 0.5)
     encoder = Encoder(slow)
     assert not encoder.is_quick
     with pytest.raises(RequestError, match="prompt: this model's tokenizer takes longer than") as refused:
@@ -100,7 +99,7 @@ def test_a_text_that_takes_too_long_is_an_error_of_its_own(slow: Tokenizer, monk
 
 
 def test_a_tokenizer_that_grows_texts_is_stopped_by_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated_tokenizer, "MEMORY_BYTES", 2**30)
+    monkeypatch.setattr(tokenization, "MEMORY_BYTES", 2**30)
     growing = opened(tmp_path, plain() | {"normalizer": replacing(("a", "b" * 60))})
     with pytest.raises(RequestError, match=r"MiB of memory|takes longer"):
         tokens_of(growing, "a" * (QUICK_CHARACTERS + 1) * 4)
@@ -116,7 +115,7 @@ def preparer() -> Iterator[PreparationThreads]:
 def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
     slow: Tokenizer, preparer: PreparationThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(tokenization, "CPU_SECONDS", 10 * SECONDS)
     encoder, ended = Encoder(slow), [Signal(), Signal()]
     encoder.encode("b", "prompt", add_special_tokens=False, allow_overflow=True)  # the process is there
 
@@ -134,13 +133,13 @@ def test_a_cancel_ends_the_tokenization_and_the_next_request_does_not_wait(
 
 
 def test_a_long_text_delays_no_short_one(slow: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated_tokenizer, "CPU_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(tokenization, "CPU_SECONDS", 10 * SECONDS)
     isolated = IsolatedTokenizer(slow)
     with ThreadPoolExecutor(1) as threads:
         long = threads.submit(isolated.encode, 2 * ENDLESS, "prompt", add_special_tokens=False)
         assert isolated.encode("b!", "prompt", add_special_tokens=False) == [65, 0]
         assert not long.done()
-        isolated._large.close()
+        isolated.large.close()
         with pytest.raises(RequestError):
             long.result(SECONDS)
 
@@ -151,5 +150,5 @@ def test_the_description_of_a_tokenizer_has_no_padding(tmp_path: Path) -> None:
         "pad_token": "!",
     }  # fmt: skip
     padded = opened(tmp_path, plain() | {"padding": padding})
-    assert json.loads(IsolatedTokenizer(padded)._describe()["tokenizer"])["padding"] is None
+    assert json.loads(IsolatedTokenizer(padded).describe()["tokenizer"])["padding"] is None
     assert IsolatedTokenizer(padded).encode("b!", "prompt", add_special_tokens=False) == [65, 0]

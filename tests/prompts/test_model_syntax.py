@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,10 @@ from lmwire_protocol import RequestError
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.prompts.model_syntax import find_syntax, find_tool_format
+from lmwire_worker.sandbox import Limits, process
 from random_model import write_model
+from support.models.family_turns import TURNS
+from support.process.family_worker import tokenizer_of
 from support.runners.answer_parts import parts_of
 
 Open = Callable[..., Tokenizer]
@@ -87,9 +91,14 @@ def test_a_tag_that_opens_the_turn_may_be_that_of_a_role(opened: Open) -> None:
             "<think>\na\n</think>\n<answer>\nb\n</answer>",
             [("reasoning", "\na\n"), ("content", "\n\nb\n")],
         ),
+        (
+            "{% if false %}<think></think><response>{{ result }}</response>{% endif %}",
+            "<think>a</think><response>b</response>",
+            [("reasoning", "a"), ("content", "<response>b</response>")],
+        ),
         ("No steps.", "Here are my reasoning steps:\na", [("content", "Here are my reasoning steps:\na")]),
     ],
-    ids=["apriel", "granite 3.2", "granite 3.3", "hunyuan", "none"],
+    ids=["apriel", "granite 3.2", "granite 3.3", "hunyuan", "minimax m2", "none"],
 )
 def test_texts_that_a_template_asks_for_separate_reasoning_and_content(
     template: str, answer: str, parts: list[tuple[str, str]], opened: Open
@@ -111,7 +120,10 @@ def test_markers_of_reasoning_that_are_given_are_not_looked_for(opened: Open) ->
     ],
     ids=["none that could be chosen", "one that refuses", "one that never ends"],
 )
-def test_a_template_that_renders_no_call_leaves_it_to_the_settings(template: object, opened: Open) -> None:
+def test_a_template_that_renders_no_call_leaves_it_to_the_settings(
+    template: object, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "DEFAULT_LIMITS", Limits(cpu_seconds=0.5))
     assert find_tool_format(opened(template, tool_parser_type="glm47"), "llama").name == "glm47"
     assert find_tool_format(opened(template), "llama").name == "json_tools"
     assert not find_syntax(opened(template), "llama").has_reasoning
@@ -124,7 +136,7 @@ def test_a_format_that_is_given_is_not_looked_for(opened: Open) -> None:
 
 def test_a_format_that_does_not_exist_is_refused_with_the_names(opened: Open) -> None:
     with pytest.raises(
-        RequestError, match=r"no format is called 'hermes'; give one of .*json_tools, kimi_k2"
+        RequestError, match=r"no format is called 'hermes'; give one of .*json_tools, k2_horizon"
     ) as refused:
         find_syntax(opened(MESSAGES), "llama", tool_format="hermes")
     assert (refused.value.code, refused.value.field) == ("invalid_request", "tool_format")
@@ -139,3 +151,21 @@ def test_the_search_does_not_list_the_vocabulary(opened: Open, monkeypatch: pyte
     tokenizer = opened(MESSAGES)
     monkeypatch.setattr(tokenizer, "get_vocab", None)
     assert find_syntax(tokenizer, "llama").assumes_tools
+
+
+@pytest.mark.parametrize("name", ["json_tools", "gemma4", "kimi_k3", "deepseek_v3", "mistral_nemo"])
+def test_a_search_renders_most_of_its_conversations_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects: list[str] = []
+    ask = process.Sandbox.ask
+
+    def counted(sandbox: process.Sandbox, question: dict[str, Any], limits: Limits | None = None) -> dict[str, Any]:
+        subjects.append(question["subject"])
+        return ask(sandbox, question, limits)
+
+    monkeypatch.setattr(process.Sandbox, "ask", counted)
+    tokenizer = tokenizer_of(TURNS[name])
+    tokenizer.chat_template = f"{TURNS[name].template}{{# {name}, which no test has read before #}}"
+    assert find_syntax(tokenizer, "llama").tools is not None
+    assert subjects.count("batch") == 1
+    # The form of messages, and reasoning beside a call; more in other forms of arguments and ids.
+    assert subjects.count("render") <= (16 if name in ("deepseek_v3", "mistral_nemo") else 4)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmwire_worker.prompts import plain_text
-from lmwire_worker.prompts.plain_text import PlainTextEncoder
+from lmwire_worker.prompts import infill
+from lmwire_worker.prompts.infill import PlainTextEncoder
 
 
 def pieces_of(text: str, names: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ def test_names_that_differ_at_each_character_are_found() -> None:
 def test_no_name_is_compared_with_each_character(monkeypatch: pytest.MonkeyPatch) -> None:
     """`re` holds all threads while it compares, so a pattern of thousands of alternatives would stop the worker."""
     patterns: list[str] = []
-    monkeypatch.setattr(plain_text, "re", SimpleNamespace(escape=re.escape, compile=patterns.append))
+    monkeypatch.setattr(infill, "re", SimpleNamespace(escape=re.escape, compile=patterns.append))
     encoder: Any = SimpleNamespace(tokenizer=SimpleNamespace(added_tokens_decoder={}))
     PlainTextEncoder(encoder, [f"<|reserved_{number}|>" for number in range(1000)])
     assert patterns[0].count("reserved") == 1

@@ -194,7 +194,7 @@ def test_strict_media_refuses_them() -> None:
 def test_where_no_model_can_be_shown_images_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     request = [user([IMAGE])]
     assert "pip install" not in refusal(*request, strict_media=True).message
-    monkeypatch.setattr("lmwire_worker.prompts.media_notes.find_spec", lambda name: None)
+    monkeypatch.setattr("lmwire_worker.prompts.turns.find_spec", lambda name: None)
     assert "pip install 'lmwire[vision]'" in refusal(*request, strict_media=True).message
 
 

@@ -167,6 +167,32 @@ def test_earlier_reasoning_goes_to_templates_that_write_it() -> None:
     assert "A greeting." not in prompt(LLAMA31, *turns, syntax=PLAIN).text
 
 
+PARTS = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
+    "{% if p.type == 'text' %}{{ p.text }}{% else %}OTHER{% endif %}{% endfor %}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "written"), [("[{{ p.thinking }}]", "[A greeting.]Hello"), ("{{ p | tojson }}", "Hello")]
+)
+def test_earlier_reasoning_is_a_part_of_the_content_for_templates_that_know_such_parts(
+    other: str, written: str
+) -> None:
+    turns = [user("Hi"), assistant("Hello", reasoning="A greeting."), user("Bye")]
+    assert prompt(PARTS.replace("OTHER", other), *turns).text == f"<user>Hi<assistant>{written}<user>Bye"
+
+
+def test_white_space_that_the_template_writes_around_earlier_reasoning_is_not_doubled() -> None:
+    template = (
+        "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>"
+        "{{ '\n\n' }}{% endif %}{{ m.content }}{% endfor %}"
+    )
+    written = "<user>Hi<assistant><think>\n A greeting. \n</think>\n\n Hello<user>Bye"
+    for reasoning, text in (("\n A greeting. \n", "\n\n Hello"), (" A greeting. ", " Hello")):
+        assert prompt(template, user("Hi"), assistant(text, reasoning=reasoning), user("Bye")).text == written
+
+
 @pytest.mark.parametrize("template", [None, QWEN3, GLM, DEEPSEEK_V3])
 def test_a_message_of_reasoning_alone_can_be_continued(template: str | None) -> None:
     begun = assistant("", reasoning="First, I")

@@ -111,6 +111,27 @@ def test_ids_are_short_where_the_template_wants_them_so() -> None:
     assert in_order(found, '"id": "000000000"', '"id": "000000001"', '"call_id": "000000000"', '"call_id": "000000001"')
 
 
+def test_ids_of_that_form_stay() -> None:
+    turns = [user("?"), assistant(tool_calls=[call(call_id="a1b2c3d4e")]), result("sunny", "a1b2c3d4e")]
+    found = text(MISTRAL, *turns, tools=[WEATHER], syntax=MISTRAL_MARKS)
+    assert in_order(found, '"id": "a1b2c3d4e"', '"call_id": "a1b2c3d4e"')
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [("call_1", "functions.get_weather:0"), ("functions.get_weather:7", "functions.get_weather:7")],
+)
+def test_ids_have_the_functions_name_where_the_template_writes_it_nowhere_else(given: str, written: str) -> None:
+    template = (
+        "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}<{{ m.role }}>"
+        "{{ m.tool_call_id }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+        "<call>{{ c.id }} {{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
+    )
+    turns = [user("?"), assistant(tool_calls=[call(call_id=given)]), result("sunny", given)]
+    found = text(template, *turns, tools=[WEATHER], syntax=MISTRAL_MARKS)
+    assert in_order(found, f'<call>{written} {{"city"', f"<tool>{written}sunny")
+
+
 def test_arguments_are_text_where_the_template_wants_them_so() -> None:
     template = (
         "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"

@@ -7,9 +7,8 @@ import pytest
 from lmwire_protocol import RequestError
 from lmwire_worker.output_parsing import Syntax
 from lmwire_worker.prompts.chat_template import ChatTemplate
-from lmwire_worker.prompts.reasoning import find_efforts
-from lmwire_worker.prompts.reasoning_variables import find_reasoning_variables
-from lmwire_worker.prompts.template_probe import MessageFormat
+from lmwire_worker.prompts.reasoning import find_efforts, find_reasoning_variables
+from lmwire_worker.prompts.template_traits import MessageFormat
 from support.models.chat_templates import GPT_OSS, LLAMA31, PHI4_REASONING, QWEN3
 from support.runners.prompting import HARMONY, PLAIN, QWEN, prompt, tokenized, tokenizer, user
 

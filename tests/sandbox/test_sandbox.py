@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from lmwire_worker.process.cancellation import Cancellation, WorkCancelled
-from lmwire_worker.sandbox import LimitExceeded, Limits, Sandbox, jinja, messages
+from lmwire_worker.sandbox import LimitExceeded, Limits, Sandbox, jinja, messages, process
+from lmwire_worker.sandbox.process import Cancellation, WorkCancelled
 from support.models import chat_templates
-from support.process.process_waits import stop_in_a_write
+from support.process.process_waits import stop, stop_in_a_write
 from support.process.worker_process import SECONDS
 
 MESSAGES = [{"role": "user", "content": "Grüße, <b>"}, {"role": "assistant", "content": "\ud800"}]
@@ -26,6 +26,19 @@ SNIPPETS = [
     "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}",
     "{% set ns = namespace(x=1) %}{% set ns.x = 2 %}{{ ns.x }}{{ dict(a=1) }}{{ strftime_now('%Y') }}",
     "{{ documents is none }} {{ 'x' * 3 }} {{ tools }}",
+    "{{ 1_000 + 2.5e1 - 7 // 2 ** 1 }}{{- -1 -}}  {%- set é2 = 0x1F %}{{ é2 }}",
+    "{{ 08 }}",
+    "{{ ٣ }}",
+    "{{ 1a }}",
+    "{{ {'a': [1, 2][0]}['a'] ~ (bos_token if not tools else 'x') | upper -}}"
+    " \n z {#- c -#} {%+ if 1 %} 1 {% endif +%}",
+    "{% macro f(a, b=2) %}{{ a ~ b ~ varargs }}{% endmacro %}{% for m in messages recursive %}{{ f(loop.index, 3, 4) }}"
+    "{% if m.kids %}{{ loop(m.kids) }}{% endif %}{% else %}none{% endfor %}"
+    "{% block a scoped %}{{ self.b() }}{% endblock %}"
+    "{% block b %}{% set x %}y{% endset %}{{ x }}{% endblock %}{% filter upper %}q{% endfilter %}",
+    "{% for loop in messages %}{{ loop }}{% endfor %}",
+    "{% for m in messages %}{% for n in [1, 2] %}{{ loop.index ~ loop.last }}{% endfor %}{{ loop.first }}{% endfor %}",
+    "{% block a %}{% endblock %}{% block a %}{% endblock %}",
 ]
 
 
@@ -37,6 +50,8 @@ def test_templates_write_what_they_write_in_transformers_own_environment(source:
     except Exception as error:
         expected = {"error": str(error)}
     answer = jinja.render(source, values)
+    if "error" in answer:
+        answer["error"] = answer["error"].partition("\n")[0]  # a place may follow
     assert expected.items() <= answer.items()
 
 
@@ -59,12 +74,24 @@ def test_the_sandbox_serves_again_after_a_limit_was_exceeded() -> None:
     sandbox = Sandbox()
     endless = "{% for a in range(100000) %}" * 3 + "{% endfor %}" * 3
     try:
-        with pytest.raises(LimitExceeded, match="takes longer than 5 s"):
-            sandbox.ask({"subject": "render", "source": endless, "values": {}})
+        with pytest.raises(LimitExceeded, match="takes longer than 1 s"):
+            sandbox.ask({"subject": "render", "source": endless, "values": {}}, Limits(cpu_seconds=1))
         question = {"subject": "render", "source": "{{ messages|tojson }}", "values": {"messages": MESSAGES}}
         assert json.loads(sandbox.ask(question)["text"]) == MESSAGES
     finally:
         sandbox.close()
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_gives_no_answer_is_ended_and_its_memory_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "RESPONSE_TIMEOUT_S", 0.01)
+    sandbox = Sandbox()
+    sandbox.start()
+    assert sandbox.process
+    stop(sandbox.process.pid)  # as if a busy machine gave it no time
+    with pytest.raises(LimitExceeded, match="gives no answer in 0 s"):
+        sandbox.ask({"subject": "template", "source": "x"}, Limits(cpu_seconds=0))
+    sandbox.close()
 
 
 @pytest.mark.slow
@@ -93,10 +120,10 @@ def test_a_cancel_after_the_answer_ends_nothing() -> None:
     sandbox, cancellation = Sandbox(), Cancellation()
     with cancellation.of_this_thread():
         sandbox.ask({"subject": "template", "source": "x"})
-    process = sandbox._process
+    process = sandbox.process
     cancellation.set()
     sandbox.ask({"subject": "template", "source": "x"})
-    assert sandbox._process is process
+    assert sandbox.process is process
     sandbox.close()
 
 

@@ -1,17 +1,17 @@
 """Each family's tool calls: its template shows the format, and its answers are read whole and at every split."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmwire_protocol import Function, Tool
-from lmwire_worker.models.tokenizer_loading import load_tokenizer
-from lmwire_worker.prompts.model_syntax import find_tool_format
+from lmwire_worker.prompts.model_syntax import find_syntax, find_tool_format
 from lmwire_worker.tool_parsers import FORMATS, ToolFormat, WrittenCall
-from random_model import write_model
-from support.models.tool_families import FAMILIES
+from support.models.family_variants import ALL_TURNS
+from support.models.tool_families import ANSWERS
+from support.process.family_worker import tokenizer_of
+from support.runners.answer_parts import parts_of
 
 PARAMETERS = {
     "type": "object",
@@ -23,7 +23,6 @@ PARAMETERS = {
     },
 }
 EDIT = Tool(function=Function(name="edit", parameters=PARAMETERS))
-each_family = pytest.mark.parametrize("name", FAMILIES)
 
 
 def read(tool_format: ToolFormat, pieces: Any) -> list[tuple[str, Any]]:
@@ -41,24 +40,35 @@ def body(tool_format: ToolFormat, text: str) -> str:
     return text.partition(tool_format.end)[0] if tool_format.end else text
 
 
-@each_family
-def test_the_template_shows_the_format(name: str, tmp_path: Path) -> None:
-    write_model(tmp_path, "llama")
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": FAMILIES[name].template}))
-    (tmp_path / "chat_template.jinja").unlink(missing_ok=True)
-    tokenizer = load_tokenizer(tmp_path, {}, trust_remote_code=False)
-    assert find_tool_format(tokenizer, "llama").name == name
+@pytest.mark.parametrize("name", ALL_TURNS)
+def test_the_template_shows_the_format(name: str) -> None:
+    turns = ALL_TURNS[name]
+    assert find_tool_format(tokenizer_of(turns), turns.model_type).name == (turns.found_as or name)
 
 
-@each_family
-def test_an_answer_is_read_whole_and_at_every_split(name: str) -> None:
-    family, tool_format = FAMILIES[name], FORMATS[name]
-    text = body(tool_format, family.answer)
-    expected = [("edit", family.arguments)]
-    assert read(tool_format, [text]) == read(tool_format, text) == expected
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_section_is_read_whole_and_at_every_split(name: str) -> None:
+    answer, arguments = ANSWERS[name]
+    text = body(FORMATS[name], answer)
+    expected = [("edit", arguments)]
+    assert read(FORMATS[name], [text]) == read(FORMATS[name], text) == expected
     for place in range(len(text)):
-        assert read(tool_format, [text[:place], text[place:]]) == expected
+        assert read(FORMATS[name], [text[:place], text[place:]]) == expected
+
+
+@pytest.mark.parametrize("name", ALL_TURNS)
+def test_an_answer_with_reasoning_is_read_whole_and_at_every_split(name: str) -> None:
+    turns = ALL_TURNS[name]
+    text = turns.answer("Look first.")
+    syntax = find_syntax(tokenizer_of(turns), turns.model_type)
+    state = syntax.start_state(turns.opening + turns.opens)
+    for pieces in ([text], text, *([text[:place], text[place:]] for place in range(len(text)))):
+        parts = parts_of(pieces, syntax, state, tools=[EDIT])
+        *thoughts, (kind, _, function, arguments, end) = [part for part in parts if "".join(part[1:]).strip()]
+        assert (kind, function, json.loads(arguments), end) == ("call", "edit", {"path": "a.c", "line": 2}, "whole")
+        assert [(channel, thought.strip()) for channel, thought in thoughts] == (
+            [("reasoning", "Look first.")] if turns.thought else []
+        )
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -79,3 +89,21 @@ def test_an_id_after_the_arguments_is_the_calls() -> None:
     text = '[{"name": "edit", "arguments": {"line": 1}, "id": "a1b2c3d4e"}]'
     fragments = [part for letter in text for part in parser.push(letter)]
     assert [(part.name, part.call_id, part.arguments) for part in fragments] == [("edit", "a1b2c3d4e", '{"line":1}')]
+
+
+STRAY = {
+    "gemma4": "<|tool_call>call:edit{line:1}<tool_call|><tool_call|><|tool_response>Done.",
+    "deepseek_v3_1": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>edit<｜tool▁sep｜>{"line": 1}<｜tool▁call▁end｜>'
+    "<｜tool▁calls▁end｜><｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>Done.<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
+    "mistral": '[TOOL_CALLS]edit[ARGS]{"line": 1}Done.',
+}
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_what_a_model_writes_after_a_call_is_content_without_markers(name: str) -> None:
+    turns, text = ALL_TURNS[name], STRAY[name]
+    syntax = find_syntax(tokenizer_of(turns), turns.model_type)
+    for pieces in ([text], text, *([text[:place], text[place:]] for place in range(len(text)))):
+        parts = parts_of(pieces, syntax, "content", tools=[EDIT])
+        assert [part[0] for part in parts] == ["call", "content"]
+        assert parts[1] == ("content", "Done.")

@@ -7,9 +7,11 @@ import pytest
 
 from lmwire_protocol import Tool
 from lmwire_protocol.messages import Function
+from lmwire_worker.output_parsing import OutputParser
 from lmwire_worker.prompts.python_tool_signatures import signature
-from lmwire_worker.tool_parsers import FORMATS, ToolCallParser
+from lmwire_worker.tool_parsers import FORMATS, ToolCallParser, WrittenCall
 from support.models.tool_samples import WRITERS, tool
+from support.runners.answer_parts import joined, syntax_of
 
 TOOLS = [tool("get_weather"), tool("add")]
 PARIS = '{"city": "Paris"}'
@@ -284,6 +286,88 @@ def test_a_string_may_lack_its_quotes(name: str, text: str, arguments: Any) -> N
     assert calls(name, text) == [("get_weather", arguments, None)]
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("get_weather(note='sed -n '1,9p' a.py', days=2)", {"note": "sed -n '1,9p' a.py", "days": 2}),
+        ("get_weather(days=2, note='it's (so, so) far')", {"days": 2, "note": "it's (so, so) far"}),
+        ('get_weather(note="say "hi", twice")', {"note": 'say "hi", twice'}),
+        ("get_weather(note='f(x, y='\\,')')", {"note": "f(x, y='\\,')"}),
+        ("get_weather(note='a\\n'b'\\t')", {"note": "a\n'b'\t"}),
+        ("get_weather(note='a\0b')", {"note": "a\0b"}),
+        ("get_weather(days=07)", {"days": 7}),
+        ("get_weather(city=07)", {"city": "07"}),
+    ],
+)
+def test_quotes_in_a_string_may_lack_their_backslash(text: str, arguments: Any) -> None:
+    assert calls("pythonic", f"[{text}]") == [("get_weather", arguments, None)]
+    again = [("get_weather", arguments, None), ("get_weather", {"city": "Rome"}, None)]
+    assert calls("pythonic", f"[{text}, get_weather(city='Rome')]") == again
+
+
+def test_white_space_after_a_string_is_read_once() -> None:
+    """Tried again at each of its characters, this much would take a minute."""
+    reader = reader_of("pythonic")
+    reader.push(f"[get_weather(note='it's late'){' ' * 30_000}1")
+    fragments, _ = reader.end()
+    assert not any(fragment.complete for fragment in fragments)
+
+
+def test_gemmas_word_before_a_call_may_be_missing() -> None:
+    assert calls("gemma4", ':get_weather{city:<|"|>Paris<|"|>}') == [("get_weather", {"city": "Paris"}, None)]
+
+
+@pytest.mark.parametrize("wrapper", ["arguments", "input"])
+def test_all_arguments_may_be_an_object_in_one_tag(wrapper: str) -> None:
+    text = f'<function=get_weather>\n<parameter={wrapper}>\n{{"city": "Paris", "days": 2}}\n</parameter>\n</function>'
+    assert calls("qwen3_coder", text) == [("get_weather", {"city": "Paris", "days": 2}, None)]
+    other = text.replace("city", "unknown")
+    assert calls("qwen3_coder", other) == [("get_weather", {wrapper: {"unknown": "Paris", "days": 2}}, None)]
+
+
+def test_a_number_between_tags_may_start_with_zero() -> None:
+    text = "<function=get_weather>\n<parameter=city>\n07\n</parameter>\n<parameter=days>\n07\n</parameter>\n</function>"
+    assert calls("qwen3_coder", text) == [("get_weather", {"city": "07", "days": 7}, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [('"a"', '"a"'), ("5", 5), ("null", None), ("{x", "{x"), ('{"x": 1}', '{"x": 1}')]
+)
+def test_where_a_string_is_allowed_other_types_alone_are_read_as_json(text: str, value: Any) -> None:
+    schema = {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}
+    tools = [Tool(function=Function(name="note", parameters={"type": "object", "properties": {"it": schema}}))]
+    reader = FORMATS["qwen3_coder"].make_parser(tools)
+    fragments = reader.push(f"<function=note>\n<parameter=it>\n{text}\n</parameter>\n</function>")
+    assert json.loads("".join(fragment.arguments for fragment in fragments)) == {"it": value}
+
+
+@pytest.mark.parametrize("text", ["1e999", "NaN", "-Infinity", "[1e999]", "{'a': 1e999}", "{1, 2}", "[b'a']"])
+@pytest.mark.parametrize("kind", ["number", "array", "object", None])
+def test_a_value_that_json_has_not_stays_text(text: str, kind: str | None) -> None:
+    schema = {"it": {"type": kind} if kind else {}}
+    tools = [Tool(function=Function(name="note", parameters={"type": "object", "properties": schema}))]
+    reader = FORMATS["qwen3_coder"].make_parser(tools)
+    fragments = reader.push(f"<function=note>\n<parameter=it>\n{text}\n</parameter>\n</function>")
+    assert json.loads("".join(fragment.arguments for fragment in fragments)) == {"it": text}
+
+
+def starts_alone(name: str) -> bool:
+    """Return whether a call of this format may lack the section's start."""
+    return FORMATS[name].shape.write(WrittenCall("f", {}), 0).startswith(FORMATS[name].lost_starts or ("\0",))
+
+
+@pytest.mark.parametrize("name", sorted(filter(starts_alone, FORMATS)))
+def test_a_call_without_the_sections_start_counts_if_the_function_is_offered(name: str) -> None:
+    whole = FORMATS[name].write([WrittenCall("get_weather", {"city": "Paris"}, "id0000000")])
+    text = whole.removeprefix(FORMATS[name].start).lstrip()
+    syntax = syntax_of(tools=FORMATS[name])
+    parser = OutputParser(syntax, syntax.initial, TOOLS, True)
+    (call,) = [part for part in joined(parser.push(f"Let me see. {text}") + parser.end(True)) if part[0] == "call"]
+    assert (call[2], json.loads(call[3]), call[4]) == ("get_weather", {"city": "Paris"}, "whole")
+    other = OutputParser(syntax, syntax.initial, [tool("add")], True)
+    assert joined(other.push(text) + other.end(True)) == [("content", text)]
+
+
 @pytest.mark.parametrize("name", ["pythonic", "gemma3_code"])
 def test_positional_arguments_of_an_unknown_function_are_numbered(name: str) -> None:
     assert calls(name, 'find("x", 2, city=Paris)') == [("find", {"arg0": "x", "arg1": 2, "city": "Paris"}, None)]
@@ -342,6 +426,79 @@ def test_a_command_line_that_was_cut_off_is_text() -> None:
 def test_gemma_calls_nest_and_quote(text: str, arguments: Any) -> None:
     assert calls("function_gemma", f"call:f{text}") == [("f", arguments, None)]
     assert calls("gemma4", f"call:f{text}".replace("<escape>", '<|"|>')) == [("f", arguments, None)]
+
+
+@pytest.mark.parametrize("name", ["glm45", "glm47", "laguna"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add<arg_key>x</arg_key><arg_value>2<arg_key>y</arg_key><arg_value>3</arg_value>",
+        "add<arg_key>x</arg_key><arg_value>2</arg_value><arg_key>y</arg_key><arg_value>3",
+        "add\n<arg_key>x</arg_key>\n2</arg_value>\n<arg_key>y</arg_key>\n3</arg_value>\n",
+        "add<arg_key>x<arg_value>2</arg_value><arg_key>y<arg_value>3\n",
+    ],
+)
+def test_tags_of_glm_may_be_missing(name: str, text: str) -> None:
+    schema = {"properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
+    add = Tool(function=Function(name="add", parameters=schema))
+    assert calls(name, text, [add]) == [("add", {"x": 2, "y": 3}, None)]
+    parser = FORMATS[name].make_parser([add])
+    fragments = [piece for letter in text for piece in parser.push(letter)] + parser.end()[0]
+    assert json.loads("".join(piece.arguments for piece in fragments)) == {"x": 2, "y": 3}
+
+
+def test_a_value_of_glm_that_the_model_did_not_finish_is_no_call() -> None:
+    text = "get_weather<arg_key>city</arg_key><arg_value>Par"
+    parser = reader_of("glm45")
+    assert not any(piece.complete for piece in [*parser.push(text), *parser.end(closed=True, marked=False)[0]])
+
+
+def test_a_value_of_glm_may_quote_the_tags_of_other_parameters() -> None:
+    text = "get_weather<arg_key>city</arg_key><arg_value>a<arg_key>b</arg_key><arg_value>c</arg_value>"
+    assert calls("glm45", text) == [("get_weather", {"city": "a<arg_key>b</arg_key><arg_value>c"}, None)]
+
+
+def test_a_repeated_tag_of_minimax_m3_is_an_array() -> None:
+    schema = {"properties": {"days": {"type": "array", "items": {"type": "integer"}}, "city": {"type": "string"}}}
+    plan = Tool(function=Function(name="plan", parameters=schema))
+    tags = "<days>1</days><city>Rome</city><days>2</days><city>Oslo</city><any>a</any><any>b</any>"
+    text = f'<invoke name="plan">{tags}</invoke>'.replace("<", "]<]minimax[>[<")
+    assert calls("minimax_m3", text, [plan]) == [("plan", {"days": [1, 2], "city": "Oslo", "any": ["a", "b"]}, None)]
+
+
+NOTE = Tool(function=Function(name="note", parameters={"properties": {"text": {"type": "string"}, "line": {}}}))
+QUOTE = '<|"|>'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ('{text:"a, line: b"}', {"text": "a, line: b"}),
+        ('{text:"a \\"b\\"\\n",line:1}', {"text": 'a "b"\n', "line": 1}),
+        (r'{text:"C:\users\x"}', {"text": r"C:\users\x"}),
+        (r"{text:'\w: it\'s',line:1}", {"text": r"\w: it's", "line": 1}),
+        (f"{{text:'a'{QUOTE},line:['b']}}", {"text": "a", "line": ["b"]}),
+        (f"{{line:1,text:{QUOTE}ls }}", {"line": 1, "text": "ls "}),
+        (f"{{text:{QUOTE}ls", {"text": "ls"}),
+        (f"{{text:{QUOTE}ls{QUOTE} ", {"text": "ls"}),
+        ("{text:\n# A, b (c.md)\n", {"text": "\n# A, b (c.md)"}),
+        ("{text: a, b: {c}, line:2}", {"text": "a, b: {c}", "line": 2}),
+    ],
+)
+def test_strings_of_gemma_4_may_lack_quotes_or_have_others(arguments: str, found: Any) -> None:
+    assert calls("gemma4", f"call:note{arguments}", [NOTE]) == [("note", found, None)]
+    parser = FORMATS["gemma4"].make_parser([NOTE])
+    fragments = [piece for letter in f"call:note{arguments}" for piece in parser.push(letter)] + parser.end()[0]
+    assert json.loads("".join(piece.arguments for piece in fragments)) == found
+
+
+@pytest.mark.parametrize("text", [f"call:note{{text:{QUOTE}rm -r a", "call:note{text:rm -r a", "call:note{line:1"])
+def test_an_argument_that_the_model_did_not_finish_is_no_call(text: str) -> None:
+    parser = FORMATS["gemma4"].make_parser([NOTE])
+    fragments = parser.push(text)
+    last, rest = parser.end(closed=True, marked=False)
+    assert rest == text
+    assert not any(piece.complete for piece in [*fragments, *last])
 
 
 @pytest.mark.parametrize("name", FORMATS)

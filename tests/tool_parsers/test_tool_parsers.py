@@ -144,10 +144,11 @@ MALFORMED = {
     "gemma4": 'call:get_weather{city<|"|>Paris<|"|>}',
     "glm47": "get_weather in Paris, please",
     "json_tools": '{"name": "get_weather", "arguments": {city: Paris}}',
+    "k2_horizon": "<ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key>Paris</ifm|tool_call>",
     "kimi_k2": "<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{Paris}<|tool_call_end|>",
     "kimi_k3": '<|open|>call tool="get_weather"<|sep|><|open|>json type="object"<|sep|>[1]<|close|>json<|sep|>'
     "<|close|>call<|sep|>",
-    "laguna": "get_weather<arg_key>city</arg_key>Paris",
+    "laguna": "get_weather<arg_key>city",
     "longcat": "get_weather<longcat_arg_key>days</longcat_arg_key><longcat_arg_value>3",
     "minicpm5": '"get_weather"><param name="city"><![CDATA[</param>',
     "minimax_m2": '<invoke name="get_weather">Paris</invoke>',

@@ -9,6 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from random_model import write_model
 from support.process.worker_process import SECONDS
 
 COMMIT = "c" * 40
@@ -53,6 +56,22 @@ def running(hub: Hub) -> Iterator[Hub]:
         hub.shutdown()
         thread.join(SECONDS)
         hub.server_close()
+
+
+@contextmanager
+def only_hub(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Run a hub with a tiny model, and let all programs use it, with nothing cached.
+
+    Args:
+        name: The model's id.
+        folder: An empty folder for the model and the cache.
+        monkeypatch: Restores the environment.
+    """
+    with running(Hub(write_model(folder / "served"), name)) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(folder / "home"))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        yield hub
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -109,7 +109,7 @@ def write_hostile_got(folder: Path, marker: Path) -> Path:
     random_model.write_tokenizer(folder, random_vision.VOCABULARY, (*random_model.SPECIAL, *random_vision.MARKS))
     config = json.loads(json.dumps(GOT))
     (folder / "config.json").write_text(json.dumps(config))
-    random_vision._write_weights(folder, config, [0], 0)
+    random_vision.write_weights(folder, config, [0], 0)
     bring_code(folder, marker, ("got",))
     return folder
 

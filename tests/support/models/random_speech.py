@@ -143,7 +143,7 @@ def _write_tokenizer(folder: Path, text_tokens: int, *, multilingual: bool) -> i
     from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES as CODES
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    merges = list(itertools.islice(random_model._syllables(), text_tokens - len(letters)))
+    merges = list(itertools.islice(random_model.syllables(), text_tokens - len(letters)))
     vocabulary = {text: at for at, text in enumerate(letters + ["".join(merge) for merge in merges])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -119,6 +119,6 @@ def _written(tool_format: ToolFormat) -> Callable[[Sequence[Call]], str]:
 WRITERS |= {name: _written(found) for name, found in FORMATS.items() if name not in WRITERS}
 
 ONE_CALL = frozenset(
-    {"glm45", "glm47", "laguna", "longcat", "minicpm5", "harmony", "functionary_v3_1", "functionary_v3_2"}
+    {"glm45", "glm47", "laguna", "longcat", "minicpm5", "harmony", "functionary_v3_1", "functionary_v3_2", "glm4"}
 )
 """Formats whose sections hold one call."""

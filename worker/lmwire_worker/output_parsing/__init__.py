@@ -15,16 +15,18 @@ Markers can overlap. These rules follow what models mean by them:
 - White space between two calls, and between a call and the end, is not text.
 - In a tool call, only its end marker counts. Markers in the arguments are part of them.
 - An end marker of reasoning without a start marker is not text. The text before it was content, and stays that.
-- The end marker of a tool call without a start marker is text.
+- The end marker of a tool call without a start marker is text, except in families that write it twice.
 - Text that starts like a marker and does not become one is text, also at the end of an answer. An incomplete end
   marker after complete calls is dropped with the calls.
-- A section without a complete call is text with its markers. So is the rest of a section with complete calls.
+- A section without a complete call is text with its markers. So is the rest of a section with complete calls; if the
+  format has no end marker, it is content after them, without the start marker.
 - A call that the prompt started, with a prefix, is text: the host has its beginning.
 """
 
+from .families import find_states
 from .messages import FAMILIES
 from .output_parser import OutputParser, TextFragment
 from .states import CONTENT, REASONING
 from .syntax import Syntax
 
-__all__ = ["CONTENT", "FAMILIES", "REASONING", "OutputParser", "Syntax", "TextFragment"]
+__all__ = ["CONTENT", "FAMILIES", "REASONING", "OutputParser", "Syntax", "TextFragment", "find_states"]

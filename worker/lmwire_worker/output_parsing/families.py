@@ -11,6 +11,7 @@ from .states import (
     CONTENT,
     INTERRUPTED,
     LOST_CALL,
+    OPENED,
     QUOTED_CALL,
     REASONING,
     REASONING_CALL,
@@ -27,6 +28,7 @@ _MARKERS_BY_TOKENS: Final = (
     (frozenset({"<longcat_think>", "</longcat_think>"}), ("<longcat_think>", "</longcat_think>")),
     (frozenset({"<|think:start|>", "<|think:end|>"}), ("<|think:start|>", "<|think:end|>")),
     (frozenset({"<|channel>", "<channel|>"}), ("<|channel>thought", "<channel|>")),  # Gemma 4
+    (frozenset({"<ifm|think>", "</ifm|think>"}), ("<ifm|think>", "</ifm|think>")),  # K2 Horizon
     (_XTML, ("<|open|>think<|sep|>", "<|close|>think<|sep|>")),
     (frozenset({"[THINK]", "[/THINK]"}), ("[THINK]", "[/THINK]")),  # Magistral
     (frozenset({"<seed:think>", "</seed:think>"}), ("<seed:think>", "</seed:think>")),  # Seed-OSS
@@ -57,11 +59,26 @@ _CONTENT_MARKERS: Final[Sequence[ContentMarkers]] = (
     ("<response>", "</response>"),  # Granite 3.3
 )
 """Markers around content, both of which the vocabulary or the chat template has."""
+_SHOWN_TOGETHER: Final = frozenset({"<response>"})
+"""Start markers that count only with the end marker right after them, as an instruction shows them. MiniMax M2 writes
+the same tags around results."""
 
 _XTML_CONTENT: Final[Sequence[ContentMarkers]] = (
     ("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
     ("<|open|>response<|sep|>", "<|close|>message<|sep|>"),
 )
+
+_USUAL_END: Final = "</think>"
+"""End of reasoning in most families. A call without a marker may follow it in the text of a model without reasoning."""
+
+_BY_EFFORT: Final = {"<ifm|think>": ("_fast", "_faster")}
+"""Endings of the tags around reasoning that a model writes at lower efforts."""
+
+_GEMMA_CHANNEL: Final = "<|channel>"
+"""Start of Gemma 4's reasoning. The model may write it twice, or without the channel's name."""
+
+_NEVER_TEXT: Final = frozenset({"<channel|>"})
+"""End markers of reasoning that are not text after content either. Gemma 4 writes its token at the end of an answer."""
 
 ReasoningMarkers = tuple[str, str]
 """The start marker and the end marker of reasoning."""
@@ -90,7 +107,12 @@ def find_content_markers(vocabulary: Set[str], template: str) -> Sequence[Conten
         vocabulary: The texts of all tokens.
         template: The source of the chat template.
     """
-    found = [pair for pair in _CONTENT_MARKERS if all(mark in vocabulary or mark in template for mark in pair)]
+    found = [
+        pair
+        for pair in _CONTENT_MARKERS
+        if all(mark in vocabulary or mark in template for mark in pair)
+        and (pair[0] not in _SHOWN_TOGETHER or "".join(pair) in template)
+    ]
     return [*found, *_XTML_CONTENT] if vocabulary >= _XTML else found
 
 
@@ -109,25 +131,35 @@ def find_states(
     if tools is not None and tools.start:
         starts[tools.start] = CALL
     starts |= dict.fromkeys(lost, LOST_CALL)
+    starts |= dict.fromkeys(tools.stray if tools is not None else (), CONTENT)
     ends = {tools.end: CONTENT} if tools is not None and tools.end else {}
     states = {name: State(ends, kind="call", has_markup=name == LOST_CALL) for name in (CALL, LOST_CALL)}
     states[BARE_CALL] = State(ends if tools is not None and tools.bare else {}, kind="call")
     if reasoning_markers is None:
-        return states | {CONTENT: State(starts)}
+        late = (_USUAL_END,) if tools is not None and tools.bare else ()
+        return states | {CONTENT: State(dict.fromkeys(late, CONTENT) | starts, late_ends=late)}
     start, end = reasoning_markers
-    content = {end: CONTENT} | starts | {start: REASONING}  # a stray end marker is not text
-    if start.startswith("<|channel>"):  # Gemma 4 may write it twice
-        content[f"<|channel>{start}"] = REASONING
+    content = {end: CONTENT} | starts | {start: REASONING}
+    if start.startswith(_GEMMA_CHANNEL):
+        del content[start]
+        content[_GEMMA_CHANNEL] = OPENED
+        name = start.removeprefix(_GEMMA_CHANNEL)
+        opened = {_GEMMA_CHANNEL: OPENED, end: CONTENT} | ({name: REASONING} if name else {})
+        states[OPENED] = State(opened, "reasoning", otherwise=REASONING)
+    tags = [(f"{start[:-1]}{ending}>", f"{end[:-1]}{ending}>") for ending in _BY_EFFORT.get(start, ())]
+    content |= {tag: target for pair in tags for tag, target in zip(pair, (REASONING, CONTENT), strict=True)}
+    closes = {end: CONTENT} | {closing: CONTENT for _, closing in tags}
+    late_ends = () if end in _NEVER_TEXT else tuple(closes)
     calls = ({tools.start: REASONING_CALL} if tools.start else {}) if tools is not None else {}
     calls |= dict.fromkeys(lost, REASONING_LOST_CALL)
     quotes = tools is not None and not tools.ends_reasoning
     closed = dict.fromkeys(ends, INTERRUPTED)
     return states | {
-        CONTENT: State(content),
+        CONTENT: State(content, late_ends=late_ends),
         INTERRUPTED: State(content),
-        REASONING: State({end: CONTENT} | (dict.fromkeys(calls, QUOTED_CALL) if quotes else calls), "reasoning"),
-        UNCLOSED: State({end: CONTENT} | calls, "reasoning"),
-        QUOTED_CALL: State({end: CONTENT}, "reasoning", "quoted"),
+        REASONING: State(closes | (dict.fromkeys(calls, QUOTED_CALL) if quotes else calls), "reasoning"),
+        UNCLOSED: State(closes | calls, "reasoning"),
+        QUOTED_CALL: State(closes, "reasoning", "quoted"),
         REASONING_CALL: State(closed, "reasoning", "call"),
         REASONING_LOST_CALL: State(closed, "reasoning", "call", has_markup=True),
     }

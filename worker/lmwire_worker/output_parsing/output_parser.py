@@ -46,8 +46,9 @@ class OutputParser:
         self._syntax = syntax
         self._format = syntax.tools if parses_calls else None
         self._tools = tools
-        self._may_open_bare = True
-        """True until there is content: a call may lack its start marker."""
+        self._has_content = False
+        """True once there is content. Before that, a call may lack its start marker, and another end marker of
+        reasoning is not text."""
         self._markup = ""
         """The current header, up to its last marker."""
         self._header = ""
@@ -85,7 +86,15 @@ class OutputParser:
         while text:
             scanner = self._scanner
             before, marker = scanner.push(text)
+            if marker is None and self._state.is_plain:  # nearly every token
+                self._text_end = self._length - scanner.held
+                self._add_text(self._state.channel, before)
+                return
             self._text_end = self._length - len(scanner.rest) - (scanner.held if marker is None else len(marker))
+            if before and self._state.otherwise:
+                text = before + (marker or scanner.flush()) + scanner.rest
+                self._set_state(self._state.otherwise)
+                continue
             self._take_text(before)
             if self._section is not None and self._section.is_abandoned:
                 text = self._abandon_section(self._section) + (marker or scanner.flush()) + scanner.rest
@@ -143,7 +152,7 @@ class OutputParser:
     def _abandon_section(self, section: ToolCallSection) -> str:
         """Abandon a section, and return its text, which may contain other markers."""
         self._section = None
-        pieces, text = section.end(closed=False)
+        pieces, text = section.end(closed=False, marked=False)
         self._add_calls(pieces)
         self._retracted = section.has_retracted
         self._text_end -= len(text)
@@ -159,20 +168,24 @@ class OutputParser:
         markup = self._markup + self._header + marker
         self._markup = self._header = ""
         if section is not None:
-            self._close_section(section, marker, closed=True)
+            self._close_section(section, marker, closed=True, marked=True)
             if state.channel == REASONING and not section.complete_calls:
                 target = UNCLOSED if self._is_unclosed else REASONING
         elif kind in ("call", "quoted") and self._format is None and state.kind != "header":
             target = self._syntax.without_call(self._name)
             self._add_text(self._syntax.states[target].channel, markup)
+        elif self._format is None and self._syntax.tools is not None and marker in self._syntax.tools.stray:
+            self._add_text(state.channel, markup)
+        elif marker in state.late_ends and self._has_content:
+            self._add_text(CONTENT, markup)
         elif kind == "quoted":
             self._quoted = [markup]
         elif kind == "call" or (kind == state.kind == "header"):
             self._markup = markup
-        self._enter(target)
+        self._enter(target, follows_reasoning=marker in state.late_ends)
 
-    def _enter(self, name: str) -> None:
-        if name == CONTENT and self._may_open_bare and self._may_be_call:
+    def _enter(self, name: str, *, follows_reasoning: bool = False) -> None:
+        if name == CONTENT and self._may_be_call(follows_reasoning):
             name = BARE_CALL
         self._set_state(name)
         if self._state.kind == "call":
@@ -187,11 +200,16 @@ class OutputParser:
             self._markup = ""
             self._add_calls(self._section.first_fragments)
 
-    @property
-    def _may_be_call(self) -> bool:
-        """Return whether content may be a call without a marker, in the model's format or in JSON."""
+    def _may_be_call(self, follows_reasoning: bool) -> bool:
+        """Return whether content may be a call without a marker, in the model's format or in JSON.
+
+        Args:
+            follows_reasoning: The content follows an end marker of reasoning.
+        """
         if self._format is None or BARE_CALL not in self._syntax.states:
             return False
+        if self._has_content:
+            return self._format.bare and follows_reasoning
         return self._format.bare or bool(self._tools)
 
     def _set_state(self, name: str) -> None:
@@ -199,7 +217,9 @@ class OutputParser:
         self._state = self._syntax.states[name]
         self._scanner = StringMatcher(self._state.markers)
 
-    def _close_section(self, section: ToolCallSection, marker: str, closed: bool, cut: bool = False) -> None:
+    def _close_section(
+        self, section: ToolCallSection, marker: str, closed: bool, *, cut: bool = False, marked: bool = False
+    ) -> None:
         """End a section. Text in it that is not part of a complete call becomes text of the answer.
 
         Args:
@@ -207,9 +227,10 @@ class OutputParser:
             marker: The end marker, or the part of it that came.
             closed: The section ended with its marker, or with the model's turn.
             cut: The answer was cut off.
+            marked: The section ended with its marker.
         """
         self._section = None
-        pieces, text = section.end(closed)
+        pieces, text = section.end(closed, marked=marked)
         self._add_calls(pieces)
         if section.complete_calls:
             self._follows_call, self._space = True, ""
@@ -220,7 +241,8 @@ class OutputParser:
             is_call = self._format is not None and (cut or section.has_retracted)
             if self._format is None and marker in self._syntax.states[CONTENT].transitions:
                 marker = ""
-            self._add_text(channel, section.start_markup + text + marker, call=is_call)
+            follows = bool(section.complete_calls and self._format and not self._format.end)
+            self._add_text(channel, ("" if follows else section.start_markup) + text + marker, call=is_call)
 
     def _add_other_message(self, section: ToolCallSection, text: str) -> bool:
         """Add the body of a section if it is a message to another recipient than a function; return whether it is."""
@@ -252,8 +274,8 @@ class OutputParser:
             if not text:
                 return
             self._drops_space = False
-        if channel == "content" and not text.isspace():
-            self._may_open_bare = False
+        if channel == "content" and not self._has_content:
+            self._has_content = not text.isspace()
         last = self._fragments[-1] if self._fragments else None
         if isinstance(last, TextFragment) and (last.channel, last.call) == (channel, call):
             last.text += text

@@ -1,7 +1,7 @@
 """The states of a model's output, and the markers that lead from one state to the next."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
 from lmwire_protocol.events import Channel
@@ -16,6 +16,8 @@ REASONING_CALL: Final = "call in reasoning"
 REASONING_LOST_CALL: Final = "call in reasoning without its start marker"
 QUOTED_CALL: Final = "quoted call in reasoning"
 """Text from a call in reasoning on, which is part of the reasoning if that closes."""
+OPENED: Final = "opened reasoning"
+"""The start of reasoning whose marker may go on."""
 UNCLOSED: Final = "unclosed reasoning"
 """Reasoning that never closes, so that a call in it is one."""
 BARE_CALL: Final = "bare call"
@@ -38,6 +40,8 @@ class State:
         has_markup: The section of calls includes the markup that led to it.
         other_header: Pattern of a header's rest in a section that is a message to another recipient than a function. It
             has the group `recipient`. None in families whose sections are always calls.
+        late_ends: The markers that are text after other content.
+        otherwise: The name of the state in which other text than a marker belongs. None if it belongs here.
     """
 
     def __init__(
@@ -48,10 +52,16 @@ class State:
         *,
         has_markup: bool = False,
         other_header: re.Pattern[str] | None = None,
+        late_ends: Collection[str] = (),
+        otherwise: str | None = None,
     ) -> None:
         self.transitions = edges
         self.channel: Channel = channel
         self.kind = kind
         self.has_markup = has_markup
         self.other_header = other_header
+        self.late_ends = late_ends
+        self.otherwise = otherwise
+        self.is_plain = kind == "text" and otherwise is None
+        """True if all text up to the next marker is of the channel."""
         self.markers = StringAutomaton(edges)

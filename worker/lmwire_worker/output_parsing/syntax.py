@@ -28,6 +28,8 @@ class Syntax(Struct, frozen=True):
     """Format of tool calls; None for a model without tools."""
     content_markers: Sequence[ContentMarkers] = ()
     """Markers that may stand around content."""
+    unread: tuple[str, ...] = ()
+    """Parts of the model's `response_template` that are not read."""
     assumes_tools: bool = False
     """True if nothing names the format of tool calls, so that the prompt must describe one."""
 
@@ -68,7 +70,7 @@ class Syntax(Struct, frozen=True):
         markers = reasoning_markers or find_reasoning_markers(vocabulary, template)
         content_markers = find_content_markers(vocabulary, template)
         states = find_states(markers, content_markers, tools)
-        return cls(states, CONTENT, *(markers or (None, None)), tools, content_markers, assumes_tools)
+        return cls(states, CONTENT, *(markers or (None, None)), tools, content_markers, assumes_tools=assumes_tools)
 
     @property
     def has_reasoning(self) -> bool:
@@ -86,7 +88,7 @@ class Syntax(Struct, frozen=True):
             scanner = StringMatcher(self.states[name].markers)
             _, marker = scanner.push(rest)
             if marker is None:
-                return name
+                return (rest and self.states[name].otherwise) or name
             target = self.states[name].transitions[marker]
             name = self.without_call(name) if self.states[target].kind in ("call", "quoted") else target
             rest = scanner.rest

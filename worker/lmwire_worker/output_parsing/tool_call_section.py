@@ -39,12 +39,12 @@ class ToolCallSection:
         """Add text, and return the fragments of calls that became certain."""
         return self._number(self._parser.push(text))
 
-    def end(self, closed: bool) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool, *, marked: bool) -> tuple[list[ToolCallFragment], str]:
         """Return the last fragments, and the text outside complete calls; see `ToolCallParser.end`.
 
         The text lacks the section's markup.
         """
-        pieces, text = self._parser.end(closed)
+        pieces, text = self._parser.end(closed, marked=marked)
         numbered = self._number(pieces)
         if self._markup_in_text and self.complete_calls:
             self.start_markup = ""
@@ -75,6 +75,6 @@ class UnreadSection:
         self._texts.append(text)
         return []
 
-    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
         """End the section; see `ToolCallParser.end`."""
         return [], "".join(self._texts)

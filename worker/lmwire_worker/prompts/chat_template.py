@@ -1,12 +1,13 @@
-"""Chat templates: the model's own, or one from the request. Jinja runs in a sandbox process."""
+"""Chat templates: the model's own, or one from the request, and what each accepts. Jinja runs in a sandbox process."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmwire_protocol import RequestError
 
@@ -45,6 +46,15 @@ class TemplateError(Exception):
         self.raised_on_purpose = raised_on_purpose
 
 
+class Probe(NamedTuple):
+    """A small conversation, whose text shows a feature of a template. The fields are those of `ChatTemplate.render`."""
+
+    messages: Messages
+    tools: Tools = None
+    add_generation_prompt: bool = True
+    variables: Mapping[str, Any] = MappingProxyType({})
+
+
 class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
     """A program that renders a conversation in the model's format."""
 
@@ -60,6 +70,10 @@ class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
     """Renders for `open_turn` in one call; None to call `renderer` twice."""
     no_tools: Sequence[dict[str, Any]] | None = None
     """The tools of a request without any: an empty list for a template that demands a list."""
+    batch_renderer: Callable[[Sequence[dict[str, Any]]], list[str | None]] | None = None
+    """Renders several small conversations in one call; None for those that it does not render."""
+    ahead: dict[str, str] = field(default_factory=dict[str, str])
+    """The texts of small conversations that `render_ahead` rendered."""
 
     @property
     def writes_special_tokens(self) -> bool:
@@ -123,6 +137,35 @@ class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
         except Exception:
             return ""
 
+    def render_ahead(self, probes: Iterable["Probe"]) -> None:
+        """Render small conversations in one call, so that `probe` has their texts.
+
+        Args:
+            probes: The conversations.
+        """
+        values = [self._probe_values(probe) for probe in probes]
+        if values and self.batch_renderer is not None:
+            texts = zip(values, self.batch_renderer(values), strict=True)
+            self.ahead.update({repr(given): text for given, text in texts if text is not None})
+
+    def probe(self, probe: "Probe") -> str:
+        """Return a small conversation as from `try_render`.
+
+        Args:
+            probe: The conversation.
+
+        Raises:
+            RequestError: invalid_request: the template exceeded a limit.
+        """
+        if (text := self.ahead.get(repr(self._probe_values(probe)))) is not None:
+            return text
+        opens = probe.add_generation_prompt
+        return self.try_render(probe.messages, probe.tools, add_generation_prompt=opens, **probe.variables)
+
+    def _probe_values(self, probe: "Probe") -> dict[str, Any]:
+        values = self._values(probe.messages, probe.tools, probe.variables)
+        return values | {"add_generation_prompt": probe.add_generation_prompt}
+
     def check_variables(self, variables: Iterable[str]) -> None:
         """Refuse variables that this template ignores, or that have a field of their own.
 
@@ -139,7 +182,7 @@ class ChatTemplate(Struct, frozen=True, eq=False, weakref=True):
                 problem = f"{field}: the chat template has no such variable; it has: {known}"
                 raise RequestError("invalid_request", problem, field=field)
 
-    def _values(self, messages: Messages, tools: Tools, variables: dict[str, Any]) -> dict[str, Any]:
+    def _values(self, messages: Messages, tools: Tools, variables: Mapping[str, Any]) -> dict[str, Any]:
         tools = self.no_tools if tools is None else tools
         values = {"messages": messages, "tools": tools, **variables}
         if self.variables is not None and {"functions", "datetime"} <= self.variables:  # FireFunction
@@ -222,7 +265,17 @@ def _load_jinja(source: str, tokens: tuple[tuple[str, str], ...], from_request: 
         answer = ask("opened", values)
         return answer["text"], answer["opening"]
 
-    return ChatTemplate(write, source, frozenset(found["variables"]), from_request, write_opened)
+    def write_batch(batch: Sequence[dict[str, Any]]) -> list[str | None]:
+        try:
+            answer = sandbox.ask(
+                {"subject": "batch", "source": source, "values": [{**dict(tokens), **v} for v in batch]}
+            )
+        except LimitExceeded:  # each alone may be within the limits
+            return [None] * len(batch)
+        return answer["texts"]
+
+    variables = frozenset(found["variables"])
+    return ChatTemplate(write, source, variables, from_request, write_opened, batch_renderer=write_batch)
 
 
 @lru_cache(maxsize=1)

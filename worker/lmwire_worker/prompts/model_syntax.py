@@ -2,31 +2,50 @@
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from lmwire_protocol import Function, RequestError, Tool
 
 from ..models.tokenizer import Tokenizer
-from ..output_parsing import Syntax
-from ..tool_parsers import FORMATS, ToolFormat, WrittenCall
+from ..output_parsing import FAMILIES, Syntax
+from ..tool_parsers import DERIVED, FORMATS, ToolFormat, WrittenCall
 from .chat_template import ChatTemplate, select_template
-from .template_probe import (
+from .derived_format import Sample, derive_from_samples, derive_tool_format
+from .response_template import ResponseTemplate, read_response_template
+from .template_traits import (
+    ANSWER,
     CALL_IDS,
     FUNCTION,
+    LATER,
     PARAMETERS,
     REASONING,
+    RESULT,
     VALUE,
     render_call,
     render_opening,
     render_reasoning,
+    render_two_calls,
+    without_opening,
 )
 
 _PROBE: Final = Tool(function=Function(name=FUNCTION, parameters=PARAMETERS))
 _ARGUMENTS: Final[dict[str, Any]] = {"word": VALUE}
+_PROBED_CALLS: Final = (WrittenCall(FUNCTION, _ARGUMENTS, CALL_IDS[0]),)
+_PAIR: Final = (
+    WrittenCall(FUNCTION, {"qvfirst": VALUE, "qvsecond": ANSWER}, CALL_IDS[0]),
+    WrittenCall(f"{LATER}function", {"qvfirst": RESULT}, CALL_IDS[1]),
+)
+_SAMPLES: Final = (_PAIR, _PAIR[:1], _PAIR[1:])
+RESPONSE_TEMPLATE: Final = "response_template"
+"""Name of a format that is derived from the description of answers in the tokenizer's settings."""
 _OPENING_TAG: Final = re.compile(r"(?P<tag>[<\[](?P<name>[\w:.-]{1,64})[>\]])\s*\Z")
 _CLOSING_TAG: Final = re.compile(r"\s*(?P<tag>[<\[]/(?P<name>[\w:.-]{1,64})[>\]])")
+_AROUND_CALLS: Final = re.compile(r"[\s\[\],]{0,64}")
 _SIGNS: Final = {
     "<|tool_list_start|>": "pythonic",
+    "# 可用工具": "glm4",
     "<|tool_calls_section_begin|>": "kimi_k2",
     "<|python_tag|>": "llama3_json",
     '{"name": function name, "parameters":': "llama3_json",
@@ -62,13 +81,92 @@ def find_syntax(
     Raises:
         RequestError: invalid_request: no format has the name; unsupported.
     """
-    known = _known_tool_format(tokenizer, model_type) if tool_format is None else named_tool_format(tool_format)
+    described = read_response_template(tokenizer.response_template)
+    if tool_format is not None:
+        known = named_tool_format(tool_format)
+    else:
+        known = (described and _described_tool_format(described, tokenizer)) or _known_tool_format(
+            tokenizer, model_type
+        )
     found = known or _generic_tool_format(model_type)
     assumed = known is None
+    if described and reasoning_markers is None and found.name not in FAMILIES:
+        reasoning_markers = described.reasoning
     syntax = Syntax.of(tokenizer, model_type, found, reasoning_markers, assumes_tools=assumed)
+    if described and tool_format is None:
+        syntax = replace(syntax, unread=_unread(described, found))
     if not syntax.has_reasoning and (markers := _rendered_markers(tokenizer)) is not None:
         syntax = Syntax.of(tokenizer, model_type, found, markers, assumes_tools=assumed)
     return syntax
+
+
+def _unread(described: ResponseTemplate, found: ToolFormat) -> tuple[str, ...]:
+    """Return the parts of a response template that are not read, such as calls that another format than found reads."""
+    text = described.write(_PROBED_CALLS)
+    is_read = not text or any(_reads(found, _Rendered(text, text), closed=closed) for closed in (True, False))
+    return described.unread if is_read else (*described.unread, "tool_calls")
+
+
+def _described_tool_format(described: ResponseTemplate, tokenizer: Tokenizer) -> ToolFormat | None:
+    """Return the format that reads calls as a response template describes them, and as the chat template writes them.
+
+    It is one of the table, or else derived from the description. None if there is none.
+    """
+    if not (text := described.write(_PROBED_CALLS)):
+        return None
+    template = _template_of(tokenizer)
+    written = _Rendered.of(template) if template is not None else None
+    calls = [call for call in (_Rendered(text, text), written) if call is not None]
+    readers = [
+        tool_format
+        for tool_format in FORMATS.values()
+        if all(any(_reads(tool_format, call, closed=closed) for closed in (True, False)) for call in calls)
+    ]
+    if readers:
+        return max(readers, key=lambda reader: _likeness(reader, calls[-1].text))
+    samples: list[Sample] = [(some, text) for some in _SAMPLES if (text := described.write(some))]
+    for candidate in derive_from_samples(samples):
+        if all(any(_reads(candidate, call, closed=closed) for closed in (True, False)) for call in calls):
+            return replace(candidate, name=RESPONSE_TEMPLATE)
+    return None
+
+
+def tool_format_note(syntax: Syntax) -> str | None:
+    """Return what a user should know about how the format of tool calls was found, and the remedy; None if nothing."""
+    remedy = "`lmwire models --tool-formats` lists the formats, and `tool_format` of a load names one."
+    return f"{problem} {remedy}" if (problem := describe_search(syntax)) else None
+
+
+def describe_search(syntax: Syntax) -> str | None:
+    """Return what it means that no known format was found for a model; None if one was."""
+    sentences = (_describe_unread(syntax.unread), _describe_format(syntax))
+    return " ".join(filter(None, sentences)) or None
+
+
+def _describe_unread(unread: tuple[str, ...]) -> str | None:
+    if not unread:
+        return None
+    what = (
+        "the model's response_template"
+        if unread == ("all",)
+        else f"these fields of the model's response_template: {', '.join(unread)}"
+    )
+    return f"lmwire does not read {what}."
+
+
+def _describe_format(syntax: Syntax) -> str | None:
+    tools = syntax.tools
+    if tools is not None and syntax.assumes_tools:
+        return (
+            f"The model's files show no format of tool calls that lmwire can read, so prompts describe {tools.name}. A "
+            "model that learnt another format may call no tool."
+        )
+    if tools is not None and tools.name == DERIVED:
+        return (
+            "The format of tool calls is derived from the calls that the chat template writes, which start with "
+            f"{tools.start}. If calls come as text, the model writes another format."
+        )
+    return None
 
 
 def named_tool_format(name: str) -> ToolFormat:
@@ -86,9 +184,9 @@ def named_tool_format(name: str) -> ToolFormat:
 def find_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat:
     """Return the format of a model's tool calls.
 
-    It is the one that reads back the calls that the chat template writes. If the template writes none, signs in the
-    template, the tokenizer's settings and the vocabulary decide. The last resort is a format that the prompt can
-    describe: Python for Gemma, and JSON for other models.
+    It is the one that reads back the calls that the chat template writes, or else one derived from these calls. If the
+    template writes none, signs in the template, the tokenizer's settings and the vocabulary decide. The last resort is
+    a format that the prompt can describe: Python for Gemma, and JSON for other models.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -106,16 +204,18 @@ def _known_tool_format(tokenizer: Tokenizer, model_type: str) -> ToolFormat | No
     """Return the format that a model's files show, or None; see `find_tool_format`."""
     if model_type == "gpt_oss":
         return FORMATS["harmony"]
+    named = FORMATS.get(tokenizer.tool_parser_type or "")
     if (template := _template_of(tokenizer)) is not None:
-        if (found := _read_back(template)) is not None:
-            return found
+        if call := _Rendered.of(template):  # no guess: a format that cannot read it would lose the model's calls
+            found = _read_back(call)
+            return _as_written(found, template) if found else derive_tool_format(template) or named
         for sign, name in _SIGNS.items():
             if sign in template.source:
                 return FORMATS[name]
         if (found := _format_in_source(template.source)) is not None:
             return found
-    if (name := tokenizer.tool_parser_type or "") in FORMATS:
-        return FORMATS[name]
+    if named is not None:
+        return named
     for sign, name in _LAST_SIGNS.items():
         if template is not None and sign in template.source:
             return FORMATS[name]
@@ -155,16 +255,58 @@ def _rendered_markers(tokenizer: Tokenizer) -> tuple[str, str] | None:
     return start["tag"], end["tag"]
 
 
-def _read_back(template: ChatTemplate) -> ToolFormat | None:
-    """Return the format that reads exactly the call that a template writes, or None if there is none."""
+class _Rendered(NamedTuple):
+    """A call as a template writes it."""
+
+    text: str
+    """The call with the opening of the turn, which may have the format's start marker."""
+    turn: str
+    """The call alone; with the opening if that is not known."""
+
+    @classmethod
+    def of(cls, template: ChatTemplate) -> "_Rendered | None":
+        try:
+            text = render_call(template)
+            if FUNCTION not in text or VALUE not in text:
+                return None
+            turn = without_opening(template, text)
+        except RequestError:  # a limit: the template's requests report it
+            return None
+        return cls(text, text if turn is None else turn.lstrip())
+
+
+def _read_back(call: _Rendered) -> ToolFormat | None:
+    """Return the format that reads exactly the call that a template writes, or None if there is none.
+
+    Some templates forget the end marker of a section.
+    """
+    for closed in (True, False):
+        readers = [tool_format for tool_format in FORMATS.values() if _reads(tool_format, call, closed=closed)]
+        if readers:
+            return max(readers, key=lambda reader: _likeness(reader, call.text))
+    return None
+
+
+def _as_written(found: ToolFormat, template: ChatTemplate) -> ToolFormat:
+    """Return a format with the white space and brackets around the calls of a section that a template writes there."""
+    if found.between_calls is None:
+        return found
     try:
-        text = render_call(template)
-    except RequestError:  # a limit: the template's requests report it
-        return None
-    if FUNCTION not in text or VALUE not in text:
-        return None
-    readers = [tool_format for tool_format in FORMATS.values() if _reads(tool_format, text)]
-    return max(readers, key=lambda reader: _likeness(reader, text), default=None)
+        calls, text = render_two_calls(template)
+    except RequestError:
+        return found
+    rest = text.partition(found.start)[2] if found.start else text
+    parts: list[str] = []
+    for index, call in enumerate(calls):
+        part, written, rest = rest.partition(found.shape.write(WrittenCall(call.name, call.arguments, call.id), index))
+        if not written:
+            return found
+        parts.append(part)
+    before, between = parts[0], parts[1] if len(parts) > 1 else found.between_calls
+    after, closed, _ = rest.partition(found.end) if found.end else (found.after, "", "")
+    if (found.end and not closed) or not all(map(_AROUND_CALLS.fullmatch, (before, between, after))):
+        return found
+    return replace(found, before=before, between_calls=between, after=after)
 
 
 def _likeness(tool_format: ToolFormat, text: str) -> int:
@@ -174,17 +316,16 @@ def _likeness(tool_format: ToolFormat, text: str) -> int:
     return max((call in text) + ("".join(call.split()) in words) for call in written)
 
 
-def _reads(tool_format: ToolFormat, text: str) -> bool:
-    start = tool_format.start
-    if start and start in text:
-        text = text.partition(start)[2]
-    elif tool_format.bare:
-        text = text[min((at for mark in "{[" if (at := text.find(mark)) >= 0), default=len(text)) :]
-    else:
-        return False
+def _reads(tool_format: ToolFormat, call: _Rendered, *, closed: bool) -> bool:
+    """Return whether a format reads exactly the probe's call, with or without the section's end marker."""
+    _, found, text = call.text.partition(tool_format.start) if tool_format.start else ("", "", "")
+    if not found:
+        if not tool_format.bare:
+            return False
+        text = call.turn
     if tool_format.end:
-        text, closed, _ = text.partition(tool_format.end)
-        if not closed:
+        text, end, _ = text.partition(tool_format.end)
+        if bool(end) != closed:
             return False
     parser = tool_format.make_parser([_PROBE])
     fragments = parser.push(text)

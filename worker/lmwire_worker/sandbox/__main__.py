@@ -52,7 +52,7 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
 
     Args:
         question: The question's `subject`, and its arguments.
-        start_timer: Restarts the timer, for an answer in two parts.
+        start_timer: Restarts the timer, for an answer in several parts.
     """
     subject = question.pop("subject")
     if subject in ("vocabulary", "grammar"):
@@ -73,6 +73,8 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
 
     if subject == "template":
         return jinja.find_variables(**question)
+    if subject == "batch":
+        return jinja.render_batch(**question, between=start_timer)
     return jinja.render_opened(**question, between=start_timer) if subject == "opened" else jinja.render(**question)
 
 

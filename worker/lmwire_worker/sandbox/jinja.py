@@ -1,22 +1,27 @@
 """Chat templates in Jinja, in the same environment as in transformers, for which models' templates are written."""
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
-from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import jinja2
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension, loopcontrols
+from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
+from .template_compiler import compile_template
+from .template_lexer import read_tokens
+
 MAX_OUTPUT_CHARACTERS: Final = 64 * 2**20
 """Maximum length of a rendered template, in characters: twice the longest line of a request."""
+MAX_BATCH_CHARACTERS: Final = 2**16
+"""Maximum length of a text of several that are rendered together, in characters."""
 MAX_INDENT: Final = 1000
 """Maximum indentation of JSON, in spaces."""
 MAX_ERROR_CHARACTERS: Final = 4096
@@ -69,6 +74,23 @@ def render_opened(source: str, values: dict[str, Any], between: Callable[[], obj
     return {**opened, "opening": find_opening(opened["text"], closed.get("text", ""))}
 
 
+def render_batch(source: str, values: list[dict[str, Any]], between: Callable[[], object]) -> dict[str, Any]:
+    """Return the `texts` of several renderings; each empty if it fails, and None if it is large or needs a retry.
+
+    Args:
+        source: The template.
+        values: The values of the variables, for each rendering.
+        between: Called before each rendering.
+    """
+    texts: list[str | None] = []
+    for each in values:
+        between()
+        answer = render(source, each)
+        text = answer.get("text", "")
+        texts.append(None if "exhausted" in answer or len(text) > MAX_BATCH_CHARACTERS else text)
+    return {"texts": texts}
+
+
 def find_opening(opened: str, closed: str) -> str:
     """Return the text that an opened conversation adds to the closed one; empty if it does not start with that.
 
@@ -93,11 +115,13 @@ def _render(template: jinja2.Template, values: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=8)
 def _compile(source: str) -> tuple[jinja2.Template, list[str]]:
-    environment = _environment()
-    generator = _CodeGenerator(environment, None, "<template>")
-    generator.visit(environment.parse(source))
-    code = compile(generator.stream.getvalue(), "<template>", "exec")
-    return jinja2.Template.from_code(environment, code, environment.make_globals(None)), sorted(generator.variables)
+    environment = environment_of_templates()
+    try:
+        code, variables = compile_template(environment, source)
+    except jinja2.TemplateSyntaxError as error:
+        error.translated = True  # its message then leaves out the place, which is reported beside it
+        raise
+    return jinja2.Template.from_code(environment, code, environment.make_globals(None)), variables
 
 
 def _error_message(error: Exception) -> str:
@@ -105,7 +129,8 @@ def _error_message(error: Exception) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment_of_templates() -> jinja2.Environment:
+    """Return the environment, with the filters and functions of transformers."""
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters["tojson"] = _to_json
     environment.globals |= {
@@ -117,31 +142,29 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-class _CodeGenerator(CodeGenerator):
-    """Generates a template's code, and collects the variables that it reads, as `jinja2.meta` does for them alone."""
-
-    def __init__(self, environment: jinja2.Environment, name: str | None, filename: str) -> None:
-        super().__init__(environment, name, filename)
-        self.stream = StringIO()
-        self.variables: set[str] = set()
-
-    def enter_frame(self, frame: Frame) -> None:
-        """Add the variables of a part of the template."""
-        super().enter_frame(frame)
-        resolved = {name for action, name in frame.symbols.loads.values() if action == "resolve" and name}
-        self.variables |= resolved - self.environment.globals.keys()
-
-
 class _Environment(ImmutableSandboxedEnvironment):
-    """Limits the products of texts and lists."""
+    """Reads tokens faster, and limits the products of texts and lists."""
 
     intercepted_binops = frozenset("*")
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        del state  # of a text that begins inside a tag, which templates do not
+        return TokenStream(read_tokens(source), name, filename)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         for times, text in ((left, right), (right, left)):
             if isinstance(times, int) and hasattr(text, "__len__") and len(text) * times > MAX_OUTPUT_CHARACTERS:
                 raise OverflowError(f"a product longer than {MAX_OUTPUT_CHARACTERS}")
         return super().call_binop(context, operator, left, right)
+
+    def handle_exception(self, source: str | None = None) -> NoReturn:
+        """Raise the present exception as it is: nobody reads its traceback, which takes longer than the rendering."""
+        del source
+        error = sys.exception()
+        assert error is not None
+        raise error
 
 
 class _Generation(Extension):

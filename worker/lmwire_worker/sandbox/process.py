@@ -1,4 +1,4 @@
-"""The worker's side of a sandbox: starts the process, asks it, and replaces it after it exceeded a limit."""
+"""The worker's side of a sandbox: starts the process, asks it, and replaces it after it has been ended."""
 
 import os
 import select
@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from ..process.cancellation import WorkCancelled, current_cancellation
 from . import messages
 
 CPU_SECONDS: Final = 5
@@ -18,6 +18,8 @@ MEMORY_BYTES: Final = 2**30
 """Maximum address space of a sandbox, in bytes. macOS does not enforce it."""
 RESPONSE_TIMEOUT_S: Final = 120.0
 """Maximum time to wait for an answer, in seconds on the clock, besides four times its processor time."""
+EXIT_TIMEOUT_S: Final = 30.0
+"""Maximum time for a process that has closed its pipe to exit, in seconds. A busy machine may give it none for some."""
 
 
 class Limits(NamedTuple):
@@ -48,19 +50,19 @@ class Sandbox:
         self._first_question = first_question
         self._start_limits = start_limits
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the process now, so that the first question does not wait for the start."""
         with self._lock:
             self._running_process()
 
-    def ask(self, question: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+    def ask(self, question: dict[str, Any], limits: Limits | None = None) -> dict[str, Any]:
         """Return the sandbox's answer. The process is ended if the work of the present thread is cancelled meanwhile.
 
         Args:
             question: The question's `subject`, and its arguments.
-            limits: What the answer may take.
+            limits: What the answer may take; None for `DEFAULT_LIMITS`.
 
         Raises:
             LimitExceeded: The answer takes too much time or memory.
@@ -71,36 +73,40 @@ class Sandbox:
             cancellation.check()
             try:
                 with cancellation.ends_by(self.close):
-                    return self._round_trip(self._running_process(), question, limits)
+                    return self._round_trip(self._running_process(), question, limits or DEFAULT_LIMITS)
             except WorkCancelled:
                 self._discard()  # it may have answered, and be ending now
                 raise
 
     def close(self) -> None:
         """End the process. The question in progress fails."""
-        if (process := self._process) is not None:
+        if (process := self.process) is not None:
             process.kill()
 
     def _running_process(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
+        if self.process is None or self.process.poll() is not None:
             self._discard()
-            self._process = _start()
+            self.process = _start()
             current_cancellation().check()  # `close` had no process to end until now
             if self._first_question is not None:
-                self._round_trip(self._process, self._first_question(), self._start_limits)
-        return self._process
+                self._round_trip(self.process, self._first_question(), self._start_limits)
+        return self.process
 
     def _discard(self) -> None:
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             process.kill()
             _end(process)
 
     def _round_trip(self, process: subprocess.Popen[bytes], question: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        timeout_s = RESPONSE_TIMEOUT_S + 4 * limits.cpu_seconds
         try:
-            return _round_trip(process, {**question, "limits": limits}, RESPONSE_TIMEOUT_S + 4 * limits.cpu_seconds)
+            return _round_trip(process, {**question, "limits": limits}, timeout_s)
+        except TimeoutError:
+            self._discard()
+            raise LimitExceeded(f"gives no answer in {timeout_s:.0f} s") from None
         except (OSError, EOFError):
-            self._process = None
+            self.process = None
             raise LimitExceeded(_limit_sentence(_end(process), limits)) from None
 
 
@@ -147,7 +153,7 @@ class _Receiver:
         data = bytearray()
         while len(data) < size:
             if not self._poll.poll(self._timeout_s * 1000):
-                raise EOFError
+                raise TimeoutError
             received = os.read(self._descriptor, size - len(data))
             if not received:
                 break
@@ -160,7 +166,9 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     assert process.stdin and process.stdout
     process.stdin.close()
     try:
-        status = process.wait(1)  # a process that closed its pipe is about to exit with a status that has the reason
+        status = process.wait(
+            EXIT_TIMEOUT_S
+        )  # a process that closed its pipe is about to exit with a status that has the reason
     except subprocess.TimeoutExpired:
         process.kill()
         status = process.wait()
@@ -174,3 +182,73 @@ def _limit_sentence(status: int, limits: Limits) -> str:
     if status in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS):
         return f"needs more than {limits.memory_bytes // 2**20:,} MiB of memory"
     return f"ends the process that it runs in (status {status})"
+
+
+# The end of work that nobody waits for. A thread cannot be interrupted, but the process that it asks can be ended. A
+# thread works for one request at a time, which is its current cancellation's. Whatever asks another process meanwhile
+# names the action that ends it.
+
+
+class WorkCancelled(Exception):
+    """Nobody waits for the work. It is raised in the thread that does it, and no host sees it."""
+
+
+class Cancellation:
+    """The state of one piece of work, and the action that ends it. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._action: Callable[[], object] | None = None
+        self.is_set = False
+        """True once nobody waits for the work."""
+
+    def set(self) -> None:
+        """Cancel the work, and end what it waits for."""
+        with self._lock:
+            self.is_set = True
+            if self._action is not None:
+                self._action()
+
+    def check(self) -> None:
+        """Raise WorkCancelled if the work was cancelled."""
+        if self.is_set:
+            raise WorkCancelled
+
+    @contextmanager
+    def ends_by(self, action: Callable[[], object]) -> Iterator[None]:
+        """Let `set` call an action while the block runs, and not after it.
+
+        Args:
+            action: Ends what the block waits for, at once, from another thread.
+
+        Raises:
+            WorkCancelled: The work was cancelled before the block or in it.
+        """
+        with self._lock:
+            self.check()
+            self._action = action
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._action = None
+            self.check()
+
+    @contextmanager
+    def of_this_thread(self) -> Iterator[None]:
+        """Make this the cancellation of the present thread's work while the block runs."""
+        before = current_cancellation()
+        _current.work = self
+        try:
+            yield
+        finally:
+            _current.work = before
+
+
+_current: Final = threading.local()
+_NEVER: Final = Cancellation()
+
+
+def current_cancellation() -> Cancellation:
+    """Return the cancellation of the present thread's work; one that never happens if the thread has none."""
+    return getattr(_current, "work", _NEVER)

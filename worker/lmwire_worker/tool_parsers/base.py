@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from lmwire_protocol import Tool
 
@@ -26,8 +26,11 @@ class GeneratorParser(ABC):
     separators: re.Pattern[str] = re.compile(r"[\s,;\[\]]*")
     """Text between complete calls that has no meaning."""
 
-    trigger: ClassVar[str]
-    """The last character of every pattern that `find` waits for. Without it, a search cannot succeed."""
+    closing: re.Pattern[str] = re.compile("")
+    """Text after the last call that belongs to the section, such as the end of a list."""
+
+    trigger: str
+    """The last characters of the patterns that `find` waits for. Without one of them, a search cannot succeed."""
 
     is_abandoned = False
 
@@ -35,7 +38,7 @@ class GeneratorParser(ABC):
         self.tools = {tool.function.name: tool.function for tool in tools}
         self.text = ""
         self.is_over = False
-        self.is_closed = False
+        self.is_closed = self.is_marked = False
         self._calls = 0
         self._arguments: list[str] | None = None
         self._complete_spans: list[tuple[int, int]] = []
@@ -50,9 +53,9 @@ class GeneratorParser(ABC):
         self.text += text
         return self._run()
 
-    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
         """End the section; see `ToolCallParser.end`."""
-        self.is_over, self.is_closed = True, closed
+        self.is_over, self.is_closed, self.is_marked = True, closed, closed and marked
         pieces = self._run()
         if self.has_open_call:
             pieces.append(self.fail_call())
@@ -183,8 +186,11 @@ class GeneratorParser(ABC):
         if not self._complete_spans:
             return self.text
         rest, at = "", 0
-        for start, end in [*self._complete_spans, (len(self.text), len(self.text))]:
-            between = self.text[at:start]
-            rest += "" if self.separators.fullmatch(between) else between
+        for start, end in self._complete_spans:
+            rest += self._without_separators(self.text[at:start])
             at = end
-        return rest
+        closing = self.closing.match(self.text, at)
+        return rest + self._without_separators(self.text[closing.end() if closing else at :])
+
+    def _without_separators(self, text: str) -> str:
+        return "" if self.separators.fullmatch(text) else text

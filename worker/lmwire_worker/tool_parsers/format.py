@@ -39,12 +39,14 @@ class ToolCallParser(Protocol):
         """Add text of the section, and return the fragments of calls that became certain."""
         ...
 
-    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
         """End the section.
 
         Args:
             closed: The end marker came, or the model ended its turn and the format has no end marker. In some formats,
                 only this distinguishes a complete call from the beginning of one.
+            marked: The end marker came. Only then may the section's end stand for a missing end in the last argument: a
+                model that ends its turn inside an argument has not finished it.
 
         Returns:
             The last fragments, with `complete` set for each call, and the text outside complete calls. The text is
@@ -104,8 +106,10 @@ class ToolFormat(Struct, frozen=True):
     lost_starts: tuple[str, ...] = ()
     """Texts that start a call without the start marker, as some models write it. A call of a function that the request
     does not offer stays text."""
-    other_starts: tuple[str, ...] = ()
-    """Texts that may start a section in place of the start marker, for a caller that reads headers of messages."""
+    other_calls: tuple[tuple[str, CallShape], ...] = ()
+    """Start markers and shapes of other forms in which the model may write a section of one call."""
+    stray: tuple[str, ...] = ()
+    """Markers that some models write beside calls, or around results of their own. They are not text."""
     models: str = ""
     """Models that write calls so, for documents and listings."""
     ends_reasoning: bool = False
@@ -120,7 +124,19 @@ class ToolFormat(Struct, frozen=True):
             lost_start: The section began without its start marker; see `lost_starts`.
         """
         parser = self.shape.make_parser(tools)
-        return _LostStart(parser, {tool.function.name for tool in tools}) if lost_start else parser
+        if not lost_start:
+            return parser
+        markers = tuple(text for text in self.lost_starts if not self._call_start.startswith(text))
+        return _LostStart(parser, {tool.function.name for tool in tools}, markers)
+
+    @property
+    def calls_may_start(self) -> bool:
+        """Return whether a call without the section's start marker may begin the section."""
+        return self._call_start.startswith(self.lost_starts)
+
+    @property
+    def _call_start(self) -> str:
+        return self.shape.write(WrittenCall("f", {}), 0)
 
     def write(self, calls: Sequence[WrittenCall]) -> str:
         """Return the text of a turn's calls, with their markers."""
@@ -137,13 +153,15 @@ class _LostStart:
     Args:
         parser: The parser of the section.
         names: The names of the offered functions.
+        markers: Texts that may start the section without being part of a call.
     """
 
     longest_head = 1024
     """Maximum number of characters before a call's name is known."""
 
-    def __init__(self, parser: ToolCallParser, names: set[str]) -> None:
+    def __init__(self, parser: ToolCallParser, names: set[str], markers: tuple[str, ...]) -> None:
         self.is_abandoned = False
+        self._markers = markers
         self._parser = parser
         self._names = names
         self._text = ""
@@ -151,20 +169,24 @@ class _LostStart:
 
     def push(self, text: str) -> list[ToolCallFragment]:
         """Add text; see `ToolCallParser.push`."""
+        if not self._text and text in self._markers:
+            self._text = text
+            return []
         pieces = self._parser.push(text)
         if self._is_certain:
+            self.is_abandoned = self._parser.is_abandoned
             return pieces
         self._text += text
         if pieces:
             self._is_certain = pieces[0].name in self._names
-            self.is_abandoned = not self._is_certain
+            self.is_abandoned = self._parser.is_abandoned or not self._is_certain
         else:
-            self.is_abandoned = len(self._text) > self.longest_head
-        return [] if self.is_abandoned else pieces
+            self.is_abandoned = self._parser.is_abandoned or len(self._text) > self.longest_head
+        return pieces if self._is_certain else []
 
-    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
         """End the section; see `ToolCallParser.end`."""
-        pieces, rest = self._parser.end(closed)
+        pieces, rest = self._parser.end(closed, marked=marked)
         if self._is_certain or (not self.is_abandoned and pieces and pieces[0].name in self._names):
             return pieces, rest
         return [], self._text

@@ -8,17 +8,26 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from lmwire_protocol import Tool
+from lmwire_protocol.messages import Function
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
+from .values import kinds_of
 
-_HEAD: Final = re.compile(r"call:(?P<name>[^\s:{}]+)(?=\{)")
+_HEAD: Final = re.compile(r"(?:call|\A\s*):(?P<name>[^\s:{}]+)(?=\{)")
+"""The start of a call. Gemma 4 now and then leaves the word out."""
 _WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
+_KEY: Final = r"[^\s,:{}\[\]]+"
 _SPACE: Final = re.compile(r"\s*")
 
 
+def key_order(key: str) -> tuple[str, str]:
+    """Return what sorts the keys of an object as Jinja's `dictsort` does, by which templates write calls."""
+    return key.lower(), key
+
+
 class GemmaCall(Struct, frozen=True):
-    """A call with bare keys, and strings between two quote markers."""
+    """A call with bare keys in the order of the alphabet, and strings between two quote markers."""
 
     quote: str
     """The quote marker."""
@@ -35,7 +44,8 @@ class GemmaCall(Struct, frozen=True):
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, Mapping):
-            return f"{{{','.join(f'{key}:{self._write(item)}' for key, item in value.items())}}}"
+            items = sorted(value.items(), key=lambda item: key_order(item[0]))
+            return f"{{{','.join(f'{key}:{self._write(item)}' for key, item in items)}}}"
         if isinstance(value, list | tuple):
             return f"[{','.join(map(self._write, value))}]"
         return json.dumps(value)
@@ -68,22 +78,77 @@ class GemmaParser(GeneratorParser):
 
     def _read_call(self, head: re.Match[str]) -> Generator[Any, None, int]:
         """Parse a call from its head on, and return its end. Raises as `_ValueParser` does."""
-        item = yield from self._read_argument(head.end() + 1)
+        strings = _BareStrings.of(self.tools.get(head["name"]), self._quote)
+        item = yield from self._read_argument(head.end() + 1, strings)
         while item.key is not None:
             yield from self.add_argument(head["name"], item.key, item.value)
-            item = yield from self._read_argument(item.at)
+            item = yield from self._read_argument(item.at, strings)
         yield from self.finish_arguments(head.start(), item.at, head["name"])
         return item.at
 
-    def _read_argument(self, start: int) -> Generator[None, None, "_Member"]:
-        """Wait for the member that starts at `start`, and return it."""
+    def _read_argument(self, start: int, strings: "_BareStrings | None") -> Generator[None, None, "_Member"]:
+        """Wait for the member that starts at `start`, and return it.
+
+        The section's end marker may stand for the end of the last string and of the call.
+        """
         while True:
+            bare = strings.start.match(self.text, start) if strings else None
+            if strings and bare and (end := strings.end.search(self.text, bare.end())):
+                return _Member(bare["key"], _strip(self.text[bare.end() : end.start()]), end.end())
             try:
-                return _ValueParser(self.text, self._quote).read_item(start)
+                if bare is None or (self.is_over and not self.is_marked):
+                    return _ValueParser(self.text, self._quote).read_item(start)
             except _Unfinished:
-                if self.is_over:
+                if self.is_over and not self.is_marked:
                     raise
+            if self.is_over:
+                return self._read_last(start, bare)
             yield from self.wait_for_any(",}")
+
+    def _read_last(self, start: int, bare: re.Match[str] | None) -> "_Member":
+        """Return the member that the section's end marker ends.
+
+        Args:
+            start: The start of the member.
+            bare: The key before a string without quotes.
+        """
+        head = bare or re.compile(rf"\s*(?P<key>{_KEY})\s*:\s*{re.escape(self._quote)}").match(self.text, start)
+        if head is None:
+            if self.text[start:].strip():
+                raise _Unfinished
+            return _Member(None, None, len(self.text))
+        text = self.text[head.end() :].rstrip().removesuffix("}")
+        if bare is None:
+            text = text.removesuffix(self._quote)
+        if self._quote in text:
+            raise _Unfinished
+        return _Member(head["key"], text if bare is None else _strip(text), len(self.text))
+
+
+class _BareStrings(NamedTuple):
+    """The patterns of a function's strings without quotes: the key, and what follows the string."""
+
+    start: re.Pattern[str]
+    end: re.Pattern[str]
+
+    @classmethod
+    def of(cls, function: Function | None, quote: str) -> "_BareStrings | None":
+        """Return the patterns for a function; None if it has no strings.
+
+        Args:
+            function: The function.
+            quote: The quote marker.
+        """
+        properties = function.parameters.get("properties") if function else None
+        if not function or not isinstance(properties, dict):
+            return None
+        names = [name for name, schema in properties.items() if kinds_of(schema, function.parameters) == {"string"}]
+        if not names:
+            return None
+        value = rf"\s*[^\s\d\-\[\]{{}},\"'{re.escape(quote[0])}]"
+        key, following = ("|".join(map(re.escape, keys)) for keys in (names, properties))
+        end = rf",\s*(?=(?:{following})\s*:)|(?=\}}\s*,?\s*call:)"
+        return cls(re.compile(rf"\s*(?P<key>{key})\s*:(?={value})"), re.compile(end))
 
 
 class _Member(NamedTuple):
@@ -113,6 +178,8 @@ class _ValueParser:
         at = self._skip_space(at)
         if self._text.startswith(self._quote, at):
             return self._read_string(at + len(self._quote))
+        if self._text.startswith(('"', "'"), at):
+            return self._read_other_quotes(at)
         if self._text.startswith("{", at):
             return self._read_object(at + 1)
         if self._text.startswith("[", at):
@@ -152,6 +219,21 @@ class _ValueParser:
             raise _Unfinished
         return self._text[at:end], end + len(self._quote)
 
+    def _read_other_quotes(self, at: int) -> tuple[str, int]:
+        """Parse a string in plain quotes, after which the quote marker may come."""
+        mark, quote = self._text[at], re.escape(self._quote)
+        closed = re.compile(rf"(?:\\[\s\S]|[^\\])*?{mark}(?=\s*(?:{quote}\s*)?[,}}\]])")
+        if (match := closed.match(self._text, at + 1)) is None:
+            raise _Unfinished
+        text, end = match[0][:-1], self._skip_space(match.end())
+        end += len(self._quote) * self._text.startswith(self._quote, end)
+        if mark == "'":
+            return text.replace("\\'", "'"), end
+        try:
+            return json.loads(f'"{text}"', strict=False), end
+        except ValueError:  # such as a path of Windows
+            return text, end
+
     def _read_word(self, at: int) -> tuple[str, int]:
         match = _WORD.match(self._text, at)
         if match is None:
@@ -173,6 +255,10 @@ class _ValueParser:
         if at == len(self._text):
             raise _Unfinished
         return at
+
+
+def _strip(text: str) -> str:
+    return text.rstrip().lstrip(" ")
 
 
 def _literal(word: str) -> Any:

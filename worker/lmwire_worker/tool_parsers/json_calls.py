@@ -76,6 +76,7 @@ class JsonParser(GeneratorParser):
     """
 
     trigger = "{"
+    closing = re.compile(r"\s*\]")
     streams_objects = True
     """Report a call that an object describes as it comes. Otherwise, its id may follow the arguments."""
     head: re.Pattern[str] = re.compile(r"\{")
@@ -175,7 +176,11 @@ class JsonCall(Struct, frozen=True):
         """Return a parser of one section; see `CallShape`."""
         if self.parser is not None:
             return self.parser(tools)
-        return JsonParser(tools) if self.names is None else _NamedParser(self, tools)
+        if self.names is not None:
+            return _NamedParser(self, tools)
+        parser = JsonParser(tools)
+        parser.separators = _separators(self.before.partition("{")[0], self.after.partition("}")[2])
+        return parser
 
     def write(self, call: WrittenCall, index: int) -> str:
         """Return the text of a call; see `CallShape`."""
@@ -187,6 +192,13 @@ class JsonCall(Struct, frozen=True):
             for text in (f"{self.before}{name}{self.middle}", self.after)
         )
         return f"{head}{arguments}{after}"
+
+
+@lru_cache
+def _separators(before: str, after: str) -> re.Pattern[str]:
+    """Return the pattern of the text between calls: what stands before and after each of them."""
+    marks = "".join(f"|{pattern_of(text)}" for text in (before, after) if text.strip())
+    return re.compile(rf"(?:[\s,;\[\]]{marks})*")
 
 
 @lru_cache
@@ -285,11 +297,50 @@ def _unquote(string: str) -> str:
 
 
 class BareJsonParser(LlamaParser):
-    """Parses a list of objects that describe calls, without any marker; see `LlamaParser`."""
+    """Parses a list of objects that describe calls, without any marker; see `LlamaParser`.
 
-    separators = re.compile(r"[\s,;\[\]]*")
+    The markers of other formats may stand around the list, as models write them now and then.
+    """
+
+    separators = re.compile(r"(?:[\s,;\[\]]|```|json|TOOL_CALLS|</?tool_call>)*")
+    closing = re.compile(r"\s*\]?(?:\s*(?:```|</tool_call>))?")
+    _words = ("```", "json", "TOOL_CALLS", "<tool_call>", "</tool_call>")
 
     def _skip_separators(self, at: int) -> int | None:
         match = self.separators.match(self.text, at)
         start = match.end() if match else at
-        return None if start == len(self.text) else start
+        return None if any(word.startswith(self.text[start:]) for word in self._words) else start
+
+
+_NAME_LINE: Final = re.compile(r"\s*(?P<name>[\w.-]*)(?P<line>[ \t]*\n\s*)?")
+
+
+class NamedLineParser(JsonParser):
+    """Parses a name, a line break and the object of the arguments.
+
+    Only the request's functions count. The section is abandoned at the first text that is not a call of one of them.
+    """
+
+    def parse(self) -> Fragments:
+        """Parse the calls."""
+        at: int | None = 0
+        while at is not None and (head := (yield from self._next_head(at))) is not None:
+            yield self.start_call(head["name"])
+            start = head.start("name")
+            at = yield from self._stream_arguments(head.end())
+            if at is not None:
+                yield self.finish_call(start, at)
+        self.is_abandoned = True
+
+    def _next_head(self, at: int) -> Generator[None, None, re.Match[str] | None]:
+        """Return the name of a function before an object, or None if other text follows."""
+        while True:
+            head = _NAME_LINE.match(self.text, at)
+            assert head is not None
+            rest = self.text[head.end() :]
+            if head["line"] and rest:
+                return head if rest[0] == "{" and head["name"] in self.tools else None
+            is_name = any(name.startswith(head["name"]) for name in self.tools)
+            if self.is_over or not is_name or rest.strip(" \t") or (rest and head["name"] not in self.tools):
+                return None
+            yield None

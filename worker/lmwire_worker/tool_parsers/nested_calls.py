@@ -1,6 +1,7 @@
 """Calls with each value between tags, objects and arrays too: `<city>Paris</city><tags><item>a</item></tags>`.
 
-Each tag follows a marker, so that no other text is taken for a tag. See MiniMax M3's chat template.
+The model may repeat a parameter's tag for the elements of an array. Each tag follows a marker, so that no other text is
+taken for a tag. See MiniMax M3's chat template.
 """
 
 import re
@@ -115,7 +116,19 @@ class _NestedParser(GeneratorParser):
             return None
         properties = resolve_kind(schema, "object", root).get("properties")
         schemas = properties if isinstance(properties, dict) else {}
-        return {name: self._read_value(part, schemas.get(name), root, depth + 1) for name, part in tags}
+        parts: dict[str, list[str]] = {}
+        values: dict[str, Any] = {}
+        for name, part in tags:
+            parts.setdefault(name, []).append(part)
+        for name, texts in parts.items():
+            of = schemas.get(name)
+            kinds = kinds_of(of, root)
+            if len(texts) > 1 and (kinds is None or "array" in kinds):
+                of = resolve_kind(of, "array", root).get("items")
+                values[name] = [self._read_value(text, of, root, depth + 1) for text in texts]
+            else:
+                values[name] = self._read_value(texts[-1], of, root, depth + 1)
+        return values
 
     def _children(self, text: str) -> list[tuple[str, str]] | None:
         """Return the names and contents of a text's tags; None if it has other text."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-_MARK: Final = re.compile(r'["{}\[\]]')
+_MARK: Final = re.compile(r'["{}\[\]<]')
 _STRING: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL)
 
 
@@ -25,6 +25,8 @@ class ObjectEnd:
     def find(self, text: str) -> int | None:
         """Return the index after the object's last character, or None if it is incomplete.
 
+        If a marker starts before the object is complete, the index is that of the marker.
+
         Args:
             text: The text, which must start with the text of the previous call.
         """
@@ -40,6 +42,8 @@ class ObjectEnd:
             if mark is None:
                 self._at = len(text)
                 break
+            if mark[0] == "<":
+                return mark.start()
             if mark[0] in "}]" and self._depth == 1:
                 return mark.end()
             self._depth += {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}[mark[0]]

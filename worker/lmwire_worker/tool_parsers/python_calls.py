@@ -15,6 +15,7 @@ from lmwire_protocol import Function, Tool
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
+from .objects import write_value
 from .parameter_order import parameters_in_order
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
@@ -27,6 +28,14 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _NEWLINE: Final = re.compile(r"(?<!\\)\n")
+_QUOTED: Final = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<quote>[\"'])")
+_NEXT_ARGUMENT: Final = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")
+_NAME_OR_END: Final = re.compile(r"\s*(?:[^\W\d]\w*\s*=?)?")
+_NEXT_CALL: Final = re.compile(r"\s*(?:\]|(?:,\s*)?[^\W\d][\w.-]*\s*\()")
+_CALL_OR_END: Final = re.compile(r"\s*(?:,\s*)?(?:[^\W\d][\w.-]*\s*)?")
+_ESCAPES: Final = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
+_ESCAPE: Final = re.compile(r"\\([\\'\"ntr])")
+_LEADING_ZEROS: Final = re.compile(r"\s*(-?)0+(\d+)\s*")
 _KEYWORD: Final = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=(?!=)")
 _BARE_TEXT: Final = re.compile(r"""[\w/~.@#$](?:[^"'()\[\]{}\\\n]*[^"'()\[\]{}\\\s+*%&|^<>=-])?""")
 """A string without quotes that does not look like the beginning of an expression."""
@@ -63,26 +72,72 @@ class PythonParser(GeneratorParser):
         """
         arguments = _ArgumentReader(self.tools.get(head["name"]))
         at = head.end()
-        while end := (yield from self._find_end(at, ",)")):
-            text, at = self.text[at : end - 1], end
-            closed = self.text[end - 1] == ")"
-            try:
-                if text.strip() or not closed:  # a comma may stand before the bracket
-                    yield from self.add_argument(head["name"], *arguments.read(text))
-            except Exception:  # a model's text can fail Python's parser in many ways
+        while True:
+            end = yield from self._find_end(at, ",)")
+            read = _read_argument(arguments, self.text[at : end - 1], self.text[end - 1]) if end is not None else None
+            if read is None and (string := (yield from self._find_string(at, arguments))) is not None:
+                end, read = string
+            if end is None:
+                return None
+            at, closed = end, self.text[end - 1] == ")"
+            if read is None:
                 if self.has_open_call:
                     yield self.fail_call()
                 return end if closed else (yield from self._find_end(at, ")"))
+            for name, value in read.items():
+                yield from self.add_argument(head["name"], name, value)
             if closed:
                 yield from self.finish_arguments(head.start(), end, head["name"])
                 return end
-        return None
+
+    def _find_string(
+        self, start: int, arguments: "_ArgumentReader"
+    ) -> Generator[Any, None, tuple[int, dict[str, Any]] | None]:
+        """Wait for the end of a string with quotes that lack a backslash, as in `run(command='sed -n '1,9p' a.py')`.
+
+        The quote that ends it is the first before the next argument, before the next call, or before the end.
+
+        Returns:
+            The end of the argument, and its name and value; None if the argument is not a string of this kind.
+        """
+        opening = _QUOTED.match(self.text, start)
+        if opening is None or not arguments.takes_text(opening["name"]):
+            return None
+        closing = re.compile(rf"{opening['quote']}\s*(?P<mark>[,)])")
+        at = opening.end()
+        while True:
+            while (close := closing.search(self.text, at)) is None and not self.is_over:
+                yield from self.wait_for_any(",)")
+            if close is None:
+                return None
+            after, undecided = (_NEXT_ARGUMENT, _NAME_OR_END) if close["mark"] == "," else (_NEXT_CALL, _CALL_OR_END)
+            while not self.is_over and undecided.fullmatch(self.text, close.end()):
+                yield None
+            if after.match(self.text, close.end()) or (
+                self.is_over and close["mark"] == ")" and not self.text[close.end() :].strip()
+            ):
+                text = self.text[opening.end() : close.start()]
+                arguments.take(opening["name"])
+                return close.end(), {opening["name"]: _ESCAPE.sub(lambda mark: _ESCAPES[mark[1]], text)}
+            at = close.start() + 1
 
     def _find_end(self, start: int, marks: str) -> Generator[None, None, int | None]:
         """Wait for the end of the argument or call around `start`; return it, or None if the section ends before."""
         while (end := _find_mark(self.text, start, marks)) is None and not self.is_over:
             yield from self.wait_for_any(marks)
         return end
+
+
+def _read_argument(arguments: "_ArgumentReader", text: str, mark: str) -> dict[str, Any] | None:
+    """Return an argument's name and value, or nothing before the last bracket; None if it is invalid."""
+    if not text.strip() and mark == ")":  # a comma may stand before the bracket
+        return {}
+    try:
+        name, value = arguments.read(text)
+        write_value(value)
+    except Exception:  # a model's text can fail Python's parser in many ways
+        return None
+    return {name: value}
 
 
 class _ArgumentReader:
@@ -102,6 +157,16 @@ class _ArgumentReader:
         """True while a positional argument may be text without quotes. After a keyword, it is the rest of a value."""
         self._seen: set[str] = set()
 
+    def takes_text(self, name: str) -> bool:
+        """Return whether a parameter of this name may be a string, and has no argument yet."""
+        schema = self._schemas.get(name)
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        return name not in self._seen and (kind is None or "string" in kind)
+
+    def take(self, name: str) -> None:
+        """Note that a parameter has its argument."""
+        self._seen.add(name)
+
     def read(self, text: str) -> tuple[str, Any]:
         """Return an argument's name and value. Raises various exceptions if the text is not an argument."""
         keyword = _KEYWORD.match(text)
@@ -114,8 +179,9 @@ class _ArgumentReader:
             self._takes_bare_text = False
         if name in self._seen:
             raise ValueError("the parameter has an argument already")
+        value = read_value(text, self._schemas.get(name), bare=bare)
         self._seen.add(name)
-        return name, read_value(text, self._schemas.get(name), bare=bare)
+        return name, value
 
 
 def read_value(text: str, schema: Any, *, bare: re.Pattern[str] | None) -> Any:
@@ -131,7 +197,7 @@ def read_value(text: str, schema: Any, *, bare: re.Pattern[str] | None) -> Any:
     """
     kind = schema.get("type") if isinstance(schema, dict) else None
     try:
-        value = _value(text)
+        value = int("".join(digits.groups())) if (digits := _LEADING_ZEROS.fullmatch(text)) else _value(text)
     except Exception:
         if bare is None or not bare.fullmatch(text.strip()) or (kind is not None and "string" not in kind):
             raise
@@ -154,6 +220,8 @@ class _JsonValues(ast.NodeTransformer):
 
 
 def _value(text: str) -> Any:
+    if text.rstrip().endswith("\\"):
+        raise ValueError("the value goes on")  # for Python, it would continue on the next line
     with warnings.catch_warnings(action="ignore"):  # about invalid escapes in strings
         call = ast.parse(f"_({_join_lines(text)}\n)", mode="eval").body
     if not isinstance(call, ast.Call) or call.keywords:
@@ -179,6 +247,7 @@ def _find_mark(text: str, start: int, marks: str) -> int | None:
 
 def _join_lines(text: str) -> str:
     """Escape line breaks inside strings: Python allows them in triple-quoted strings only."""
+    text = text.replace("\0", r"\x00")
     return _TOKEN.sub(
         lambda token: token[0] if token[0][:3] in ('"""', "'''") else _NEWLINE.sub(r"\\n", token[0]), text
     )

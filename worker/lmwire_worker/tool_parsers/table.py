@@ -24,6 +24,7 @@ from .json_calls import (
     KimiParser,
     LlamaParser,
     MistralParser,
+    NamedLineParser,
     NemoParser,
     RepeatedJsonParser,
 )
@@ -33,9 +34,16 @@ from .python_calls import BarePythonParser, PythonCall
 from .tagged_calls import TaggedCall
 from .tool_code_calls import ToolCodeParser
 
+_CONSTRAINED: Final = (" <|constrain|>json", "<|constrain|>json")
 PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 """Names that can stand unquoted before an object of arguments."""
 
+_DEEPSEEK_RESULTS: Final = (
+    "<｜tool▁outputs▁begin｜>",
+    "<｜tool▁output▁begin｜>",
+    "<｜tool▁output▁end｜>",
+    "<｜tool▁outputs▁end｜>",
+)
 _MINIMAX_M3: Final = "]<]minimax[>["
 _SEP: Final = r"(?:(?!<\|sep\|>)[\s\S])*"
 
@@ -49,8 +57,10 @@ def _key_value(prefix: str = "", suffix: str = "", line: str = "\n") -> TaggedCa
         end=f"</{value}>{line}",
         excluded=(f"</{prefix}tool_call{suffix}>",),
         head_pattern=rf"\A\s*(?P<function>[^\s<]+)\s*(?=<{key}>)",
-        tag_pattern=rf"<{key}>(?P<parameter>[^<]+)</{key}>(?:\\n|\s)*<{value}>",
+        tag_pattern=rf"<{key}>(?P<parameter>[^<]+)"
+        rf"(?:<{value}>|</{key}>(?:\\n|\s)*(?:<{value}>|(?=[^<\s\\])))",
         untagged=True,
+        recovers=not prefix,
     )
 
 
@@ -72,7 +82,21 @@ def _dsml(section: str, models: str) -> ToolFormat:
         ),
         before="\n",
         between_calls="",
+        lost_starts=('<｜DSML｜invoke name="',),
         models=models,
+    )
+
+
+def _harmony(channel: str, *kinds: str) -> JsonCall:
+    """Return the shape of a message to a function of gpt-oss.
+
+    Args:
+        channel: The header's channel, if it follows the recipient.
+        kinds: The texts that may name the kind of the content. The first one is written.
+    """
+    first, *others = (f"{channel}{kind}<|message|>" for kind in (*kinds, ""))
+    return JsonCall(
+        "functions.", first, "", names=PATH_NAME, other_middles=tuple(others), spaced=False, parser=HarmonyParser
     )
 
 
@@ -92,6 +116,7 @@ def _hy3(name: str, suffix: str, models: str) -> ToolFormat:
         before="\n",
         between_calls="\n",
         after="\n",
+        lost_starts=(f"<tool_call{suffix}>",),
         models=models,
     )
 
@@ -209,7 +234,9 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             JsonCall(parser=BareJsonParser),
             before="[",
             between_calls=", ",
+            after="]",
             bare=True,
+            lost_starts=("```", "[TOOL_CALLS]", "<tool_call>"),
             models="xLAM",
         ),
         # A name, a separator and a JSON object.
@@ -277,6 +304,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             between_calls="\n",
             lost_starts=("<｜tool▁call▁begin｜>",),
+            stray=_DEEPSEEK_RESULTS,
             models="DeepSeek R1 and V3",
         ),
         ToolFormat(
@@ -286,6 +314,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             JsonCall("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", names=PATH_NAME),
             between_calls="",
             lost_starts=("<｜tool▁call▁begin｜>",),
+            stray=_DEEPSEEK_RESULTS,
             models="DeepSeek V3.1",
         ),
         ToolFormat(
@@ -319,26 +348,25 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             models="Functionary 3.2",
         ),
         ToolFormat(
+            "glm4",
+            "",
+            "",
+            JsonCall("", "\n", "", names=PATH_NAME, parser=NamedLineParser),
+            bare=True,
+            models="GLM 4, up to 0414",
+        ),
+        ToolFormat(
             "harmony",
             "<|channel|>commentary to=",
             "<|call|>",
-            JsonCall(
-                "functions.",
-                " <|constrain|>json<|message|>",
-                "",
-                names=PATH_NAME,
-                other_middles=(
-                    "<|message|>",
-                    *(
-                        f"<|channel|>{channel}{kind}<|message|>"
-                        for channel in ("commentary", "analysis")
-                        for kind in ("", " json", " <|constrain|>json")
-                    ),
+            _harmony("", *_CONSTRAINED),
+            other_calls=(
+                ("<|channel|>analysis to=", _harmony("", *_CONSTRAINED)),
+                *(
+                    (" to=", _harmony(f"<|channel|>{channel}", " json", " <|constrain|>json"))
+                    for channel in ("commentary", "analysis")
                 ),
-                spaced=False,
-                parser=HarmonyParser,
             ),
-            other_starts=("<|channel|>analysis to=", " to=", "to="),
             models="gpt-oss",
         ),
         # A name, and parameters between tags.
@@ -357,7 +385,6 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 ),
                 head_pattern=r"<function=\s*(?P<function>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
                 tag_pattern=r"<parameter=\s*(?P<parameter>[^\s<>]+)(?:\s*>|\s+(?=[^\s>]))",
-                recovers=True,
             ),
             before="\n",
             after="\n",
@@ -380,6 +407,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             before="\n",
             after="\n",
             between_sections="\n",
+            lost_starts=("<function=",),
             models="Seed-OSS",
         ),
         ToolFormat(
@@ -421,6 +449,32 @@ FORMATS: Final[dict[str, ToolFormat]] = {
         _hy3("hy3", ":opensource", "Hunyuan 3"),
         _hy3("hy3_plain", "", "Hunyuan 3, tags without a suffix"),
         ToolFormat(
+            "k2_horizon",
+            "<ifm|tool_calls>",
+            "</ifm|tool_calls>",
+            TaggedCall(
+                head="<ifm|tool_call>{}",
+                tag="<ifm|arg_key>{}</ifm|arg_key><ifm|arg_value>",
+                end="</ifm|arg_value>",
+                tail="</ifm|tool_call>",
+                excluded=("</ifm|tool_calls>",),
+                head_pattern=r"<ifm\|tool_call>\s*(?P<function>[^\s<>{}]+)\s*(?=</?ifm\|)",
+                tag_pattern=r"<ifm\|arg_key>(?P<parameter>[^<]+)</ifm\|arg_key>\s*"
+                r"(?:<ifm\|arg_type>(?P<kind>\w+)</ifm\|arg_type>\s*)?<ifm\|arg_value>",
+            ),
+            between_calls="\n",
+            lost_starts=("<ifm|tool_call>",),
+            models="K2 Horizon",
+        ),
+        ToolFormat(
+            "k2_horizon_json",
+            "<ifm|tool_calls>",
+            "</ifm|tool_calls>",
+            JsonCall('<ifm|tool_call>{"name": ', after="}</ifm|tool_call>"),
+            between_calls="\n",
+            models="K2 Horizon, in JSON",
+        ),
+        ToolFormat(
             "minimax_m2",
             "<minimax:tool_call>",
             "</minimax:tool_call>",
@@ -435,6 +489,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             ),
             before="\n",
             between_calls="",
+            lost_starts=("<invoke name=",),
             models="MiniMax M2",
         ),
         ToolFormat(
@@ -449,6 +504,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 excluded=("</dots_function_call>",),
             ),
             between_calls="",
+            lost_starts=("<invoke name=",),
             models="dots",
         ),
         ToolFormat(
@@ -458,6 +514,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             NestedCall(_MINIMAX_M3),
             before="\n",
             between_calls="",
+            lost_starts=(f"{_MINIMAX_M3}<invoke name=",),
             models="MiniMax M3",
         ),
         _dsml("function_calls", "DeepSeek V3.2"),
@@ -476,6 +533,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 r"""<steptml:invoke\s+name=["']?(?P<function>[^\s<>"']+)["']?\s*>""",
             ),
             between_calls="",
+            lost_starts=("<｜tool_call_begin｜>", "<steptml:invoke name="),
             models="Step 3",
         ),
         ToolFormat(
@@ -492,6 +550,7 @@ FORMATS: Final[dict[str, ToolFormat]] = {
                 ),
                 head_pattern=r"""\A\s*["']?(?P<function>[^\s"'<>]+)["']?\s*>""",
                 tag_pattern=r"""<param\s+name\s*=\s*["']?(?P<parameter>[^"'<>]+)["']?\s*>""",
+                recovers=False,
                 cdata=True,
             ),
             between_sections="",
@@ -563,7 +622,15 @@ FORMATS: Final[dict[str, ToolFormat]] = {
             models="Gemma 3",
         ),
         # Gemma's own notation.
-        ToolFormat("gemma4", "<|tool_call>", "<tool_call|>", GemmaCall('<|"|>'), between_sections="", models="Gemma 4"),
+        ToolFormat(
+            "gemma4",
+            "<|tool_call>",
+            "<tool_call|>",
+            GemmaCall('<|"|>'),
+            between_sections="",
+            stray=("<tool_call|>", "<|tool_response>"),
+            models="Gemma 4",
+        ),
         ToolFormat(
             "function_gemma",
             "<start_function_call>",

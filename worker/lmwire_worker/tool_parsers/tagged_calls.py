@@ -15,7 +15,7 @@ from lmwire_protocol.messages import Function
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
-from .json_calls import read_call
+from .json_calls import DescribedCall, read_call
 from .literals import NUMBER, pattern_of
 from .objects import read_object, write_value
 from .values import Kinds, kind_of, kinds_of, read_text, write_text
@@ -23,9 +23,12 @@ from .values import Kinds, kind_of, kinds_of, read_text, write_text
 MIN_STREAMED_CHARACTERS: Final = 32
 """Length from which a string is streamed, in characters. Not shorter than a tag, or than `null`."""
 
+_WRAPPERS: Final = frozenset({"arguments", "input", "parameters", "properties"})
+"""Names under which some models put all arguments, as an object. A parameter of such a name goes first."""
 _STREAMED_KINDS: Final = frozenset({"string", "null", "boolean"})
 """Types of parameters whose long values are certainly strings."""
 _STRING: Final = frozenset({"string"})
+_INK: Final = re.compile(r"\S")
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
 _ATTRIBUTE_ESCAPES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
@@ -39,8 +42,8 @@ class TaggedCall(Struct, frozen=True):
     head: str
     """Text before the parameters, with `{}` for the function's name and `literals.NUMBER` for the call's number."""
     tag: str
-    """Text before a value, with `{}` for the parameter's name. `{kind}` is its type, and `{string}` is `true` for a
-    string and `false` for other values."""
+    """Text before a value, with `{}` for the parameter's name. `{kind}` is its type, `number` for an integer too, and
+    `{string}` is `true` for a string and `false` for other values."""
     end: str
     """Text after a value."""
     tail: str = ""
@@ -53,11 +56,12 @@ class TaggedCall(Struct, frozen=True):
     """Pattern of `tag` with the group `parameter`, and `kind` or `string`; empty to derive it. A match with a group
     `whole` starts a JSON object of all arguments."""
     end_pattern: str = ""
-    """Pattern of `end`, of at most MIN_STREAMED_CHARACTERS from its first `<` on; empty to derive it."""
+    """Pattern of `end`, of at most MIN_STREAMED_CHARACTERS from its first character on; empty to derive it."""
     untagged: bool = False
-    """A section may be a function's name alone, or a JSON object that describes a call."""
-    recovers: bool = False
-    """A value may lack its end. The next tag of a parameter, at the start of a line, or the call's end then ends it."""
+    """A section may be a function's name alone."""
+    recovers: bool = True
+    """A value may lack its end. The next tag of a parameter, or the call's end, then ends it. If `tag` ends with a line
+    break, the next tag must start a line. The section's end marker may stand for `tail`."""
     cdata: bool = False
     """A string with special characters stands in a CDATA block."""
 
@@ -77,7 +81,8 @@ class TaggedCall(Struct, frozen=True):
             name: The parameter's name.
             kind: The value's type.
         """
-        texts = {"{}": name, "{kind}": kind, "{string}": "true" if kind == "string" else "false"}
+        named = "number" if kind == "integer" else kind
+        texts = {"{}": name, "{kind}": named, "{string}": "true" if kind == "string" else "false"}
         return re.sub(r"\{\w*\}", lambda place: texts[place[0]], self.tag)
 
     def _write(self, name: str, value: Any) -> str:
@@ -88,23 +93,25 @@ class TaggedCall(Struct, frozen=True):
 
 
 class _Patterns(NamedTuple):
-    """The patterns of a shape."""
+    """The patterns of a shape, and the last characters of their matches."""
 
     head: re.Pattern[str]
     tag: re.Pattern[str]
     end: re.Pattern[str]
+    last: str
 
     @classmethod
     @lru_cache
     def of(cls, call: TaggedCall) -> "_Patterns":
-        name = r"[^\s<>\"']+"
+        name = r"[^\s<>\"']+?"
         head = call.head_pattern or pattern_of(call.head, **{"": rf"\s*(?P<function>{name})\s*"})
         groups = {"": rf"\s*(?P<parameter>{name})\s*", "kind": r"(?P<kind>\w*)", "string": r"(?P<string>\w*)"}
         tag = call.tag_pattern or pattern_of(call.tag, **groups)
         tail = pattern_of(call.tail) or "(?!)"
         nested = re.sub(r"\?P<(\w+)>", r"?P<next_\1>", head)
         end = call.end_pattern or pattern_of(call.end)
-        return cls(re.compile(head), re.compile(f"(?P<end>{tail})|{tag}|{nested}"), re.compile(end))
+        last = "".join({text.rstrip()[-1:] for text in (call.head, call.tag, call.end, call.tail)} | {">"})
+        return cls(re.compile(head), re.compile(f"(?P<end>{tail})|{tag}|{nested}"), re.compile(end), last)
 
 
 class _TaggedParser(GeneratorParser):
@@ -115,18 +122,16 @@ class _TaggedParser(GeneratorParser):
         tools: The request's tools.
     """
 
-    trigger = ">"
-
     def __init__(self, call: TaggedCall, tools: Sequence[Tool]) -> None:
         self._shape = call
-        self._head, self._tag, self._value_end = _Patterns.of(call)
+        self._head, self._tag, self._value_end, self.trigger = _Patterns.of(call)
         super().__init__(tools)
         self._kinds = {name: _parameter_kinds(function) for name, function in self.tools.items()}
 
     def parse(self) -> Fragments:
         """Parse the calls."""
         head = yield from self.find(self._head, 0)
-        if head is None and self.is_closed and self._shape.untagged:
+        if head is None and self.is_closed:
             yield from self._read_untagged()
         while head:
             yield self.start_call(_unescape(head["function"]))
@@ -141,7 +146,7 @@ class _TaggedParser(GeneratorParser):
                 return None if end is None else (yield from self.find(self._head, end))
             at, separator = end, "," if self._arguments else "{"
         end, after = tag.span() if tag else (len(self.text), len(self.text))
-        whole = bool(tag["end"]) if tag else self.is_closed and not self._shape.tail
+        whole = bool(tag["end"]) if tag else self._ends_with_section
         if whole and self._blank(at, end):
             yield self.add_arguments("}" if self._arguments else "{}")
             yield self.finish_call(head.start(), after)
@@ -164,7 +169,7 @@ class _TaggedParser(GeneratorParser):
         if close is None:
             return None
         text = self.text[self._trimmed(tag.end()) : close.start]
-        if self._shape.end.startswith("\n"):
+        if self._shape.end.startswith("\n") or close.after == close.start:
             text = text.removesuffix("\n")
         arguments = self._read_arguments(function, tag, text)
         value = next(iter(arguments.values()), None)
@@ -181,7 +186,12 @@ class _TaggedParser(GeneratorParser):
         if "whole" in tag.re.groupindex and tag["whole"]:
             return read_object(text) or {}
         name = _unescape(tag["parameter"]).strip()
-        arguments = {name: self._read_value(text, self._kinds_of(function, name, tag))}
+        value = self._read_value(text, self._kinds_of(function, name, tag))
+        known = self._kinds.get(function, {})
+        arguments = {name: value}
+        if name in _WRAPPERS and name not in known:
+            inner = value if isinstance(value, dict) else read_object(text)
+            arguments = inner if inner and inner.keys() <= known.keys() else arguments
         try:
             return arguments if read_object(write_value(arguments)) is not None else {}
         except (ValueError, TypeError, RecursionError):
@@ -215,10 +225,10 @@ class _TaggedParser(GeneratorParser):
             return start, sent
         longest = MIN_STREAMED_CHARACTERS
         if self._shape.recovers:
-            longest += max(map(len, self._kinds.get(function, ())), default=0)
+            longest += len(self._shape.tag) + max(map(len, self._kinds.get(function, ())), default=0)
         searched = tag.end()
         while not end_pattern.search(self.text, searched) and not self.is_over:
-            settled = _settled(self.text, tag.end(), longest)
+            settled = _settled(self.text, tag.end(), longest, self._shape.end.strip()[0])
             if not sent and "string" in kinds and settled - tag.end() >= MIN_STREAMED_CHARACTERS:
                 start = sent = self._trimmed(tag.end())
                 yield self.add_arguments(f'{separator}{write_value(name)}:"')
@@ -233,13 +243,32 @@ class _TaggedParser(GeneratorParser):
         """Wait for the end of the value that starts at `start`, and return it, or None if the section ends inside."""
         while match := (yield from self.find(pattern, start)):
             value = self.text[start : match.start()]
-            if not self._shape.cdata or value.count("<![CDATA[") <= value.count("]]>"):
+            is_whole = not self._shape.cdata or value.count("<![CDATA[") <= value.count("]]>")
+            if is_whole and (not match[0] or (yield from self._is_followed_by_tag(match.end()))):
                 return _End(match.start(), match.end())
-            start = match.end()
-        if self._shape.recovers and self.is_closed:
+            start = max(match.end(), start + 1)
+        if self._shape.recovers and (self.is_closed if self._shape.tail else self.is_marked):
             tail = re.compile(rf"\s*{pattern_of(self._shape.tail)}\s*\Z").search(self.text, start)
+            if tail is None and self.is_marked:
+                tail = re.compile(r"\s*\Z").search(self.text, start)
             return _End(tail.start(), tail.start()) if tail else None
         return None
+
+    def _is_followed_by_tag(self, at: int) -> Generator[None, None, bool]:
+        """Wait for the text after a value's end, and return whether it is a tag. Otherwise, the end is quoted."""
+        while (following := _INK.search(self.text, at)) is None and not self.is_over:
+            at = len(self.text)
+            yield None
+        shape = self._shape
+        firsts = {text.strip()[:1] for text in (shape.end, shape.tag, shape.tail, shape.head)}
+        return following is None or following[0] in firsts or shape.tag.strip().startswith("{")
+
+    @property
+    def _ends_with_section(self) -> bool:
+        """Return whether the section's end is also that of the open call."""
+        if self._shape.tail:
+            return self._shape.recovers and self.is_marked and bool(self._arguments)
+        return self.is_closed
 
     def _end_pattern(self, function: str) -> re.Pattern[str]:
         """Return the pattern of a value's end."""
@@ -252,17 +281,18 @@ class _TaggedParser(GeneratorParser):
         The call must be of one of the request's functions.
         """
         text = self.text.strip()
-        call = read_call(text)
-        name, arguments = (text, {}) if call is None else (call.name, call.arguments)
-        if name in self.tools:
-            yield from self.add_whole_call(0, len(self.text), name, arguments)
+        call = read_call(text) or (DescribedCall(text, {}) if self._shape.untagged else None)
+        if call and call.name in self.tools:
+            yield from self.add_whole_call(0, len(self.text), *call)
 
     def _trimmed(self, start: int) -> int:
         """Return the start of a value, after the line break of its tag."""
         return start + int(self._shape.tag.endswith("\n") and self.text.startswith("\n", start))
 
     def _blank(self, start: int, end: int) -> bool:
-        return not self.text[start:end].strip()
+        """Return whether a text has nothing but white space and ends of values, which models may write twice."""
+        text = self.text[start:end]
+        return not (self._value_end.sub("", text) if self._shape.recovers else text).strip()
 
 
 class _End(NamedTuple):
@@ -276,8 +306,9 @@ class _End(NamedTuple):
 def _with_recovery(call: TaggedCall, names: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of a value's end, which may be the start of another of these parameters instead."""
     following = "|".join(map(re.escape, names))
-    tag = pattern_of(call.tag, **{"": f"(?:{following})"})
-    return re.compile(rf"{_Patterns.of(call).end.pattern}|(?=\n{tag}\s*\n)")
+    tag = pattern_of(call.tag, **{"": f"(?:{following})", "kind": r"\w*", "string": r"\w*"})
+    tag = rf"\n{tag}" if call.tag.endswith("\n") else tag
+    return re.compile(rf"{_Patterns.of(call).end.pattern}|(?={tag})")
 
 
 def _starts_value(tag: re.Match[str]) -> bool:
@@ -293,15 +324,16 @@ def _parameter_kinds(function: Function) -> dict[str, Kinds | None]:
     return {name: kinds_of(schema, function.parameters) for name, schema in properties.items()}
 
 
-def _settled(text: str, start: int, longest: int) -> int:
+def _settled(text: str, start: int, longest: int, mark: str) -> int:
     """Return the end of the certain part of a value: without white space, or a tag that may close it, at its end.
 
     Args:
         text: The text so far.
         start: The start of the value.
         longest: Length of the longest text that may close the value, in characters.
+        mark: The first character of that text.
     """
-    tag = text.find("<", max(start, len(text) - longest))
+    tag = text.find(mark, max(start, len(text) - longest))
     return start + len(text[start : tag if tag >= 0 else len(text)].rstrip())
 
 

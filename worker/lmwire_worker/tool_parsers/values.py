@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,6 +13,7 @@ Kinds = frozenset[str]
 _MAX_DEPTH: Final = 16
 """Maximum number of references and choices inside one another. Beyond it, any type is possible."""
 _MAX_LITERAL_CHARACTERS: Final = 1_000_000
+_LEADING_ZEROS: Final = re.compile(r"(-?)0+(\d{1,18})")
 _WORDS: Final = {"true": True, "false": False, "null": None, "none": None}
 _MISSING: Final = object()
 
@@ -65,7 +67,8 @@ def kind_of(value: Any) -> str:
 def read_text(text: str, kinds: Kinds | None) -> Any:
     """Return the value of a text that has no quotes.
 
-    A string is the text as it is, with all white space. Other values may be in JSON or Python.
+    A string is the text as it is, with all white space, and its quotes if the schema allows a string. Other values may
+    be in JSON or Python. A value that JSON has not, such as infinity, stays text.
 
     Args:
         text: The text.
@@ -74,7 +77,7 @@ def read_text(text: str, kinds: Kinds | None) -> Any:
     if kinds == {"string"}:
         return text
     value = _literal(text.strip(), kinds)
-    if value is _MISSING:
+    if value is _MISSING or not _is_json(value) or (isinstance(value, str) and kinds and "string" in kinds):
         return text
     if kinds is None or kind_of(value) in kinds or (kind_of(value) == "integer" and "number" in kinds):
         return value
@@ -91,6 +94,8 @@ def _literal(word: str, kinds: Kinds | None) -> Any:
         return json.loads(word)
     except (ValueError, RecursionError):
         pass
+    if kinds and "integer" in kinds and (digits := _LEADING_ZEROS.fullmatch(word)):
+        return int("".join(digits.groups()))
     if word.lower() in _WORDS and (kinds is None or kind_of(_WORDS[word.lower()]) in kinds):
         return _WORDS[word.lower()]
     if not word.startswith(("{", "[", "(")) or len(word) > _MAX_LITERAL_CHARACTERS:
@@ -100,6 +105,16 @@ def _literal(word: str, kinds: Kinds | None) -> Any:
             return ast.literal_eval(word)
     except Exception:  # a model's text can fail Python's parser in many ways
         return _MISSING
+
+
+def _is_json(value: Any) -> bool:
+    if value is None or isinstance(value, str | int):
+        return True
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:

@@ -1,0 +1,134 @@
+"""Templates compile to the code that Jinja itself makes, from the same tokens, and with the same errors."""
+
+import re
+from io import StringIO
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jinja2.compiler import CodeGenerator
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from lmwire_worker.sandbox import jinja
+from lmwire_worker.sandbox.template_compiler import compile_template, generate_code
+from lmwire_worker.sandbox.template_lexer import read_tokens
+from support.models import chat_templates
+from support.models.family_turns import TURNS
+
+PLAIN = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+PLAIN.filters["tojson"] = str
+SOURCES = [value for value in vars(chat_templates).values() if isinstance(value, str) and "{%" in value]
+
+SIGNS = ["{%", "%}", "-%}", "+%}", "{{", "}}", "{#", "#}", "{% raw %}", "{%- raw -%}", "{% endraw -%}", "{% endraw %}"]
+WORDS = ["a", "not in", "'a\\n'", "\\x4", "1", "1.5", "1e3", "0x1f", "1_0", "é", "==", "**", "\r\n", "  \n "]
+pieces = st.lists(st.sampled_from([*"{}()[]%#+-'\"\\=.|~$ \n", *SIGNS, *WORDS])).map("".join)
+
+
+def tokens_of(tokens: Any) -> list[Any]:
+    """Return tokens, and the error that ends them."""
+    found: list[Any] = []
+    try:
+        found.extend(map(tuple, tokens))
+    except jinja2.TemplateSyntaxError as error:
+        found.append((error.message, error.lineno))
+    return found
+
+
+@given(pieces)
+@example("{# never closed")
+@example("{% raw %} never closed")
+@example("  {%- if a %}\n  b  {{ 'it\\'s' }}  \n{%+ endif %}\n")
+def test_the_tokens_are_those_of_jinjas_lexer(source: str) -> None:
+    assert tokens_of(read_tokens(source)) == tokens_of(PLAIN.lexer.wrap(PLAIN.lexer.tokeniter(source, None)))
+
+
+def without_lines(code: str) -> str:
+    """Return code without its relation to the template's lines."""
+    return re.sub("debug_info = .*", "", code)
+
+
+def own_code(source: str) -> Any:
+    """Return the code of a template, or the error in it."""
+    try:
+        compile_template(jinja.environment_of_templates(), source)
+        return without_lines(generate_code(jinja.environment_of_templates(), source)[0])
+    except (jinja2.TemplateSyntaxError, SyntaxError) as error:
+        return type(error), getattr(error, "message", ""), error.lineno
+
+
+def jinjas_code(source: str) -> Any:
+    """Return the same from Jinja."""
+    extensions = jinja.environment_of_templates().extensions.values()
+    environment = PLAIN.overlay(extensions=[*map(type, extensions)])
+    stream = StringIO()
+    generator = CodeGenerator(environment, None, "<template>", stream, optimized=False)
+    try:
+        generator.visit(environment.parse(source))
+        compile(stream.getvalue(), "<template>", "exec")
+    except (jinja2.TemplateSyntaxError, SyntaxError) as error:
+        return type(error), getattr(error, "message", ""), error.lineno
+    return without_lines(stream.getvalue())
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *(turns.template for turns in TURNS.values())])
+def test_templates_of_models_compile_to_jinjas_code(source: str) -> None:
+    code = own_code(source)
+    assert isinstance(code, str)
+    assert code == jinjas_code(source)
+
+
+names = st.sampled_from(
+    ["a", "b", "loop", "caller", "x.y", "z[0]", "c[1:n]", "'t'", "1", "none", "f(a, k=b)", "[a, b]"]
+)
+operators = st.sampled_from(
+    ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", ">=", "and", "or", "in", "not in", "and not", "if"]
+)
+expressions = st.recursive(
+    names,
+    lambda inner: st.one_of(
+        st.builds("{} {} {}".format, inner, operators, inner),
+        st.builds("{} if {} else {}".format, inner, inner, inner),
+        st.builds("({})".format, inner),
+        st.builds("not {}".format, inner),
+        st.builds("-{}".format, inner),
+        st.builds("{} | default({})".format, inner, inner),
+        st.builds("{} is {}".format, inner, st.sampled_from(["defined", "not none", "divisibleby 3", "is", "nothing"])),
+        st.builds("{{'k': {}, {}: 1}}".format, inner, inner),
+        st.builds("{} {}".format, inner, inner),
+    ),
+    max_leaves=8,
+)
+statements = st.sampled_from(
+    [
+        "{{ E }}",
+        "{% if E %}x{% elif F %}{{ y }}{% endif %}",
+        "{% set a = E %}{{ a }}",
+        "{% set a.b, c = E %}",
+        "{% for loop in E %}{% endfor %}",
+        "{% for i, j in E if F %}{{ loop.index }}{% set a = i %}{% else %}{{ i }}{% endfor %}",
+        "{% for i in E recursive %}{{ loop(F) }}{% break %}{% endfor %}",
+        "{% macro m(a, b=E) %}{{ a }}{{ caller(F) }}{{ varargs }}{% endmacro %}{% call(i) m(1) %}{{ i }}{% endcall %}",
+        "{% filter upper %}{{ E }}{% endfilter %}",
+        "{% set x %}{{ E }}{% endset %}{{ x }}",
+        "{% with a = E %}{{ a }}{% endwith %}",
+        "{% block q %}{{ E }}{{ super() }}{% endblock %}",
+        "{% generation %}{{ E }}{% endgeneration %}",
+    ]
+)
+
+
+@given(st.lists(statements, min_size=1, max_size=3), expressions, expressions)
+def test_expressions_compile_to_jinjas_code(parts: list[str], one: str, other: str) -> None:
+    source = "\n".join(parts).replace("E", one).replace("F", other)
+    assert own_code(source) == jinjas_code(source)
+
+
+def test_what_one_rendering_of_several_lacks_is_left_out() -> None:
+    source = "{% if long %}{{ 'x' * 70000 }}{% elif wrong %}{{ raise_exception('no') }}{% else %}{{ word }}{% endif %}"
+    calls: list[str] = []
+    values: list[dict[str, Any]] = [{"word": "a"}, {"long": True}, {"wrong": True}, {"word": "b"}]
+    assert jinja.render_batch(source, values, between=lambda: calls.append("timer")) == {"texts": ["a", None, "", "b"]}
+    assert calls == ["timer"] * 4
