@@ -23,6 +23,7 @@ def main():
         )
         return
     try:
+        import lmwire_worker.worker  # noqa: F401, what a worker needs before it can answer
         from lmwire_worker.__main__ import main as run
     except ModuleNotFoundError as error:
         if error.name == "lmwire_worker":

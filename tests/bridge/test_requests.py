@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from support.process.bridge_host import BRIDGE, Bridge
 from support.process.worker_process import SECONDS, WorkerProcess
 
 pytestmark = pytest.mark.slow
+
+TokenIds = Callable[[Path, str], list[int]]
 
 
 @pytest.fixture
@@ -40,31 +42,37 @@ def chat(*messages: Any, **settings: Any) -> dict[str, Any]:
     return {"cmd": "chat", "messages": list(messages), "max_tokens": 8, **settings}
 
 
-def wire_ids(model: Path, prompt: str) -> list[int]:
-    """Return the token ids of a prompt's greedy answer in version 1."""
+@pytest.fixture(scope="module")
+def wire_ids() -> Iterator[TokenIds]:
+    """Return a function that returns the token ids of a prompt's greedy answer in version 1."""
     with WorkerProcess() as worker:
-        worker.load(str(model))
-        worker.call({"id": "g", "cmd": "generate", "prompt": prompt, "max_tokens": 8})
-        return worker.token_ids("g")
+
+        def wire_ids(model: Path, prompt: str) -> list[int]:
+            id = f"{len(worker.events)}"
+            worker.load(str(model), id=f"load {id}")
+            worker.call({"id": id, "cmd": "generate", "prompt": prompt, "max_tokens": 8})
+            return worker.token_ids(id)
+
+        yield wire_ids
 
 
 def ids_of(lines: list[dict[str, Any]]) -> list[int]:
     return [line["token_id"] for line in lines if "token" in line]
 
 
-def test_unknown_keys_of_messages_and_their_names_are_ignored(bridge: Bridge) -> None:
-    message = {"role": "user", "name": "ada", "content": "hi there", "mood": None, "time": 3}
+def test_unknown_keys_of_messages_are_ignored(bridge: Bridge) -> None:
+    message = {"role": "user", "content": "hi there", "mood": None, "time": 3}
     part = {"type": "text", "text": "hi there", "cache_control": {}}
     bridge.send({"cmd": "load", "path": "mock"}, chat(message, max_tokens=2))
     bridge.send(chat({"role": "user", "content": [part]}, max_tokens=2))
     out, err = bridge.process.communicate(timeout=SECONDS)
     words = ['{"token":"hi ","token_id":0}', '{"token":"there","token_id":1}', '{"done":true,"tokens_generated":2}']
     assert out.splitlines()[1:] == words * 2
-    for ignored in ("messages[0].name", "messages[0].time", "messages[0].content[0].cache_control"):
+    for ignored in ("messages[0].time", "messages[0].content[0].cache_control"):
         assert ignored in err
 
 
-def test_a_role_that_the_template_writes_reaches_the_model_as_it_is(tmp_path: Path) -> None:
+def test_a_role_that_the_template_writes_reaches_the_model_as_it_is(tmp_path: Path, wire_ids: TokenIds) -> None:
     model = write_model(tmp_path / "model", end_scale=0)
     found = talk(model, chat({"role": "narrator", "content": "Night fell."}))
     prompt = "<|im_start|>narrator\nNight fell.<|im_end|>\n<|im_start|>assistant\n"
@@ -79,10 +87,19 @@ def test_a_role_that_the_template_writes_reaches_the_model_as_it_is(tmp_path: Pa
         (None, "narrator: Night fell.\nassistant:"),
     ],
 )
-def test_any_other_role_reaches_it_in_the_users_text(tmp_path: Path, template: str | None, prompt: str) -> None:
+def test_any_other_role_reaches_it_in_the_users_text(
+    tmp_path: Path, template: str | None, prompt: str, wire_ids: TokenIds
+) -> None:
     model = write_templated_model(tmp_path / "model", template)
     found = ids_of(talk(model, chat({"role": "narrator", "content": "Night fell."})))
     assert found == wire_ids(model, prompt)
+
+
+def test_the_name_of_a_speaker_reaches_the_template(tmp_path: Path, wire_ids: TokenIds) -> None:
+    template = "{% for m in messages %}{{ m.name or m.role }}> {{ m.content }}\n{% endfor %}assistant> "
+    model = write_templated_model(tmp_path / "model", template)
+    found = talk(model, chat({"role": "user", "name": "ada", "content": "hi"}, {"role": "narrator", "content": "Hm."}))
+    assert ids_of(found) == wire_ids(model, "ada> hi\nnarrator> Hm.\nassistant> ")
 
 
 def test_a_tools_message_needs_no_id_and_a_message_no_role_and_no_content(tmp_path: Path) -> None:
@@ -92,7 +109,7 @@ def test_a_tools_message_needs_no_id_and_a_message_no_role_and_no_content(tmp_pa
     assert lines[-1] == {"done": True, "tokens_generated": 8}
 
 
-def test_absent_messages_and_prompts_are_empty(tmp_path: Path) -> None:
+def test_absent_messages_and_prompts_are_empty(tmp_path: Path, wire_ids: TokenIds) -> None:
     model = write_model(tmp_path / "model", end_scale=0)
     *absent, _ = talk(model, {"cmd": "chat", "max_tokens": 8})
     *empty, generated = talk(model, chat(), {"cmd": "generate", "max_tokens": 1})
@@ -125,21 +142,22 @@ def test_each_counted_token_has_one_line_the_end_of_turn_too(tmp_path: Path) -> 
 
 def test_text_that_is_incomplete_at_the_end_is_in_the_last_tokens_line(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", end_scale=0, printable=False)
-    for most in range(1, 13):
-        *tokens, done = talk_once(model, most)
+    limits = range(1, 13)
+    lines = talk(model, *({"cmd": "generate", "prompt": "hello", "max_tokens": most} for most in limits))
+    for most in limits:
+        (*tokens, done), lines = lines[: most + 1], lines[most + 1 :]
+        assert all("token" in line for line in tokens)
         assert len(tokens) == most == done["tokens_generated"]
 
 
-def talk_once(model: Path, max_tokens: int) -> list[dict[str, Any]]:
-    return talk(model, {"cmd": "generate", "prompt": "hello", "max_tokens": max_tokens})
-
-
 def test_errors_begin_with_the_command(bridge: Bridge) -> None:
-    bridge.send({"cmd": "info"}, {"cmd": "chat"}, {"cmd": "load"}, {"cmd": "dance"}, {"cmd": 5}, {})
+    bridge.send(*({"cmd": name} for name in ("info", "chat", "generate", "inspect", "load")), {"cmd": "dance"})
+    bridge.send({"cmd": "load", "path": ""}, {"cmd": 5}, {})
     bridge.write("nonsense\n[1]\n")
     bridge.send({"cmd": "generate", "prompt": 5})
-    starts = ["info: no model", "chat: no model", "load: `path`", "unknown command: dance", "unknown command: 5"]
-    starts += ["unknown command: ", "parse error: ", "parse error: ", "generate: `prompt`"]
+    starts = [f"{name}: no model loaded" for name in ("info", "chat", "generate", "inspect")]
+    starts += ["load: missing 'path'", "unknown command: dance", "load: missing 'path'", "unknown command: 5"]
+    starts += ["unknown command: ;", "parse error: ", "parse error: ", "generate: `prompt`"]
     errors = [line["error"] for line in bridge.rest()]
     assert [error.startswith(start) for error, start in zip(errors, starts, strict=True)] == [True] * len(starts), (
         errors
@@ -147,9 +165,10 @@ def test_errors_begin_with_the_command(bridge: Bridge) -> None:
 
 
 def test_inspect_answers_that_there_is_nothing(bridge: Bridge) -> None:
-    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "inspect", "prompt": "a"}, {"cmd": "info"})
-    _, inspected, info = bridge.rest()
+    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "inspect", "prompt": "a"}, {"cmd": "inspect"}, {"cmd": "info"})
+    _, inspected, missing, info = bridge.rest()
     assert list(inspected) == ["error"]
+    assert missing == {"error": "inspect: missing 'prompt'"}
     assert inspected["error"].startswith("inspect: no attention data captured")
     assert info["model_type"] == "mock"
 
@@ -195,3 +214,13 @@ def test_without_lmwire_each_request_is_answered_with_what_to_install(tmp_path: 
     for line, start in ((load, "load"), (parse_error, "parse error"), (info, "info")):
         assert json.loads(line) == {"error": f"{start}: {problem}"}
     assert run.stderr == f"bridge.py: {problem}\n"
+
+
+def test_a_missing_dependency_is_named_in_each_answer() -> None:
+    hidden = "import runpy, sys; sys.modules['msgspec'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", hidden, str(BRIDGE)],
+        **{"input": '{"cmd":"load","path":"m"}\n', "capture_output": True, "text": True, "timeout": SECONDS},
+        check=True,
+    )
+    assert json.loads(run.stdout)["error"].startswith("load: msgspec is not installed; install it with `")

@@ -22,6 +22,7 @@ from lmwire_worker.media import MediaPolicy
 from random_vision import write_vision_model
 from support.media.shown_images import image, pixels
 from support.models.random_embeddings import write_embedding_model
+from support.nightly import nightly_but
 from support.process.worker_process import WorkerProcess
 from support.runners.embedding_runners import embed, gather, open_runner
 
@@ -34,7 +35,7 @@ MIXED: list[Part] = ["the sea", ONE, "the sea is wide and deep", TALL, TextPart(
 KNOWN_BY_NAME = "Qwen3-VL-Embedding-tiny"
 
 
-@pytest.fixture(scope="module", params=["qwen3_vl", "qwen3_vl_embedding"])
+@pytest.fixture(scope="module", params=nightly_but({"qwen3_vl"}, ["qwen3_vl", "qwen3_vl_embedding"]))
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model as its authors publish it, and as mlx-vlm names it."""
     root = tmp_path_factory.mktemp("models")
@@ -83,7 +84,7 @@ def test_texts_and_images_get_the_vectors_that_mlx_vlm_gives_for_each_alone(
 
 
 def test_a_batch_gives_what_each_input_gets_alone_in_any_order(runner: EmbeddingRunner) -> None:
-    assert runner._rows_together > 1
+    assert runner.rows_together > 1
     alone = [embed(runner, Embed(input=[part]))[0][0] for part in MIXED]
     (forwards,), (backwards,) = embed(runner, Embed(input=MIXED)), embed(runner, Embed(input=MIXED[::-1]))
     close(forwards, alone)
@@ -236,16 +237,16 @@ def test_a_model_of_texts_refuses_an_image_and_says_what_it_can(tmp_path: Path) 
 def test_a_model_whose_rows_do_not_run_together_runs_them_one_by_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = VisionEmbeddingNetwork._run
+    whole = VisionEmbeddingNetwork.run
 
     def mixes_rows(self: VisionEmbeddingNetwork, ids: Any, mask: Any, rows: Any) -> Any:
         output = whole(self, ids, mask, rows)
         output.text_embeds = output.text_embeds[::-1]
         return output
 
-    monkeypatch.setattr(VisionEmbeddingNetwork, "_run", mixes_rows)
+    monkeypatch.setattr(VisionEmbeddingNetwork, "run", mixes_rows)
     runner = open_runner(folder)
-    assert runner._rows_together == 1
+    assert runner.rows_together == 1
     (vectors,) = embed(runner, Embed(input=["the sea", ONE]))
     close(vectors, [expected(folder, part) for part in ("the sea", ONE)])
 

@@ -124,7 +124,7 @@ def test_a_request_that_is_removed_leaves_the_others(bert: EmbeddingRunner) -> N
 
 
 def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = bert._network
+    network = bert.network
     assert network is not None
     embedding = network.embed
 
@@ -141,21 +141,21 @@ def test_a_request_at_fault_fails_alone(bert: EmbeddingRunner, monkeypatch: pyte
     assert (failed.key, failed.error.code, embedded.key) == (1, "out_of_memory", 2)
     with contextlib.suppress(KeyError):
         bert.remove(2)
-    assert len(bert._requests) == 0
+    assert len(bert.requests) == 0
 
 
 def test_a_large_input_is_tokenized_beside_the_engine(runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of the requests beside it go on while its tokenizer is held up."""
     large = "the sea " * 5000
     goes_on, prepared = threading.Event(), threading.Event()
-    real = runner._inputs.tokens
+    real = runner.inputs.tokens
 
     def tokens(text: str, field: str) -> list[int]:
         assert text != large or goes_on.wait(SECONDS)
         return real(text, field)
 
-    monkeypatch.setattr(runner._inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
-    monkeypatch.setattr(runner._inputs, "tokens", tokens)
+    monkeypatch.setattr(runner.inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
+    monkeypatch.setattr(runner.inputs, "tokens", tokens)
     asked = [Embed(input=["a", large]), Tokenize(prompt=large)]
     held_up = [runner.prepare(request, prepared.set) for request in asked]
     assert len(embed(runner, Embed(input=["the sea"]))[0]) == 1
@@ -176,7 +176,7 @@ def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(
     runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "the sea " * 10_000
-    monkeypatch.setattr(runner._inputs, "tokens", None)
+    monkeypatch.setattr(runner.inputs, "tokens", None)
     with pytest.raises(RequestError, match=r"input\[0\]: comes to \d+ tokens at least") as refused:
         runner.add(7, Embed(input=[text]), 0)
     assert (refused.value.code, refused.value.field) == ("context_overflow", "input[0]")
@@ -186,7 +186,7 @@ def test_a_text_that_there_is_no_memory_to_tokenize_is_refused(
     runner: EmbeddingRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "_budget", 2**20)
-    monkeypatch.setattr(runner._inputs, "tokens", None)
+    monkeypatch.setattr(runner.inputs, "tokens", None)
     with pytest.raises(RequestError, match=r"prompt: to tokenize it takes 1\.5 MiB, and there are") as refused:
         runner.tokenize(Tokenize(prompt="x" * 10_000))
     assert (refused.value.code, refused.value.field) == ("out_of_memory", "prompt")

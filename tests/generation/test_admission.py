@@ -16,7 +16,7 @@ from lmwire_worker.generation.admission import (
     RowCost,
     short_answer_bytes,
 )
-from lmwire_worker.generation.kv_cache_quantization import quantize_cache
+from lmwire_worker.generation.caches import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.models.device_memory import check_fits
 from random_model import write_model

@@ -1,6 +1,7 @@
 """A request at which the model fails ends alone, wherever the failure comes in a shared step."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,24 @@ def test_constraints_continue_where_they_were(runner: GenerationRunner) -> None:
     answers = driver.finish()
     assert answers[1].error is not None
     assert [answer.token_ids for answer in driver.choices[0]] == alone
+
+
+def test_banned_strings_and_dry_continue_where_they_were(runner: GenerationRunner) -> None:
+    fields: dict[str, Any] = {"max_tokens": 40, "n": 2, "ignore_eos": True}
+    requests = [
+        Generate(prompt=[70], banned_strings=["pqr", "STU"], **fields),
+        Generate(prompt=[70, 71, 90, 70], dry_multiplier=90, dry_base=9, dry_allowed_length=1, **fields),
+    ]
+    alone = [[answer.token_ids for answer in choices(runner, request)] for request in requests]
+    for steps in range(3, 15):
+        driver = Driver(runner)
+        for key, request in enumerate(requests):
+            driver.add(key, request)
+        driver.steps(steps)
+        driver.add(2, Generate(prompt=[MARK], max_tokens=40))
+        answers = driver.finish()
+        assert answers[2].error is not None
+        assert [[answer.token_ids for answer in driver.choices[key]] for key in (0, 1)] == alone, steps
 
 
 def test_a_grammar_that_fails_on_the_way_ends_its_own_request(built_in: GenerationRunner) -> None:

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.engine.interface import Failed
+from lmwire_worker.engine.interface import Failed, Status
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sequence import Status
 from support.runners.generation_runners import RunnerOf, ask
 
 pytestmark = pytest.mark.slow
@@ -49,7 +48,7 @@ def fail_a_step(runner: GenerationRunner) -> None:
         raise RuntimeError("this step only")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.stepper.batch, "decode", fail)
+        patch.setattr(runner.batch, "decode", fail)
         runner.step()
 
 
@@ -62,7 +61,7 @@ def test_a_request_waits_then_prefills_then_decodes_and_leaves_the_table(runner:
     while 0 in runner.table:
         runner.step()
     assert len(runner.table) == 0
-    assert not runner.stepper.batch.running
+    assert not runner.batch.running
 
 
 def test_the_other_choices_wait_while_the_first_computes_their_prompt(runner: GenerationRunner) -> None:
@@ -76,7 +75,7 @@ def test_the_other_choices_wait_while_the_first_computes_their_prompt(runner: Ge
 
 def test_a_request_waits_for_the_prefill_of_its_own_prompt(runner: GenerationRunner) -> None:
     for key in (0, 1):
-        runner.add(key, request(), key)
+        runner.add(key, request(prompt=6 * PROMPT), key)
     runner.step()
     assert (statuses(runner, 0), statuses(runner, 1)) == ([Status.PREFILLING], [Status.WAITING])
     step_until(runner, 0, Status.DECODING)
@@ -131,4 +130,4 @@ def test_a_request_is_dropped_in_any_status(status: Status, runner: GenerationRu
     while len(runner.table):
         assert not any(isinstance(event, Failed) for event in runner.step())
     assert other.generated == alone.token_ids
-    assert not runner.stepper.batch.running
+    assert not runner.batch.running

@@ -7,11 +7,12 @@ import pytest
 
 from lmwire_protocol import Chat, Generate, Message, Tool
 from lmwire_protocol.events import Logprob
+from lmwire_protocol.limits import TOOL_CALLS
 from lmwire_protocol.messages import Function
 from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from lmwire_worker.generation.output_processor import OutputProcessor
+from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
-from lmwire_worker.generation.sequence import Sequence
 from lmwire_worker.output_parsing import OutputParser
 from lmwire_worker.text_stream.string_matcher import StringAutomaton
 from lmwire_worker.tool_parsers import FORMATS
@@ -135,6 +136,31 @@ def test_without_parallel_calls_the_answer_ends_after_the_first() -> None:
     outcomes = run(sequence(parallel_tool_calls=False), CALL + CALL)
     assert [o.complete for o in outcomes if isinstance(o, ToolCallDelta)][-1] is True
     assert len({o.index for o in outcomes if isinstance(o, ToolCallDelta)}) == 1
+    assert last(outcomes).finish_reason == "tool_calls"
+
+
+def test_an_answer_that_must_call_ends_before_the_first_repeated_call() -> None:
+    other = CALL.replace("1", "12")
+    outcomes = run(sequence(tool_choice="required"), CALL + other + CALL + other)
+    calls = [o for o in outcomes if isinstance(o, ToolCallDelta)]
+    assert [o.index for o in calls if o.complete] == [0, 1]
+    assert {o.index for o in calls} == {0, 1}, "nothing of the repeated call is sent"
+    assert ["".join(o.arguments for o in calls if o.index == index) for index in (0, 1)] == ['{"a": 1}', '{"a": 12}']
+    assert last(outcomes).finish_reason == "tool_calls"
+    free = run(sequence(), CALL + CALL + CALL)
+    assert [o.index for o in free if isinstance(o, ToolCallDelta) and o.complete] == [0, 1, 2]
+
+
+def test_a_call_that_is_cut_off_while_it_repeats_another_comes_as_text() -> None:
+    outcomes = run(sequence(tool_choice="required", max_tokens=len(CALL) + 30), CALL + CALL)
+    assert [o.complete for o in outcomes if isinstance(o, ToolCallDelta) and o.index == 1][-1:] in ([], [False])
+    assert last(outcomes).finish_reason == "length"
+    assert shown(outcomes) == CALL[:30]
+
+
+def test_an_answer_has_no_more_calls_than_a_message_may_have() -> None:
+    outcomes = run(sequence(max_tokens=10**6), "".join(CALL.replace("1", str(n)) for n in range(TOOL_CALLS + 5)))
+    assert len([o for o in outcomes if isinstance(o, ToolCallDelta) and o.complete]) == TOOL_CALLS
     assert last(outcomes).finish_reason == "tool_calls"
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from lmwire_protocol import Media
 from lmwire_worker.media import MediaPolicy, MediaReader, MediaRef, PendingMedia
-from lmwire_worker.media.declared import no_data
-from lmwire_worker.media.decoder_process import DecoderProcess, Question
+from lmwire_worker.media.decoder_process import DecoderProcess, Question, no_data
 from lmwire_worker.media.media_error import MediaError
 from support.http.http_server import wait_until
 from support.media import hostile_media
 from support.media.reading_media import SECONDS, bomb, encoded, in_base64, picture, read_image, read_sound, refusal
+from support.process.process_waits import stop
 
 INSPECTION = {"subject": "inspect", "kind": "image"}
 GOOD = encoded(picture())
@@ -50,7 +50,7 @@ def reading() -> Reading:
 
 
 def process_of(reading: Reading) -> "subprocess.Popen[bytes]":
-    process = reading.reader._desk._decoders[-1]._process._process
+    process = reading.reader.desk.decoders[-1].process.process
     assert process is not None
     return process
 
@@ -70,7 +70,7 @@ def test_a_process_serves_one_file_after_another(reading: Reading) -> None:
 @pytest.mark.slow
 def test_work_ends_with_its_request(reading: Reading) -> None:
     process = process_of(reading)
-    process.send_signal(signal.SIGSTOP)  # a decoder that never ends
+    stop(process.pid)  # a decoder that never ends
     pending = reading.start()
     del pending
     assert process.wait(SECONDS) == -signal.SIGKILL
@@ -80,7 +80,7 @@ def test_work_ends_with_its_request(reading: Reading) -> None:
 @pytest.mark.slow
 def test_a_crash_ends_its_own_request(reading: Reading) -> None:
     process = process_of(reading)
-    process.send_signal(signal.SIGSTOP)
+    stop(process.pid)
     pending = reading.start()
     wait_until(lambda: waiting_bytes(process) > 0, "the question is not sent")  # else another process gets it
     process.send_signal(signal.SIGSEGV)

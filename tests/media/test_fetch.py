@@ -11,8 +11,7 @@ import pytest
 
 from lmwire_protocol import Media
 from lmwire_worker.media import MediaPolicy
-from lmwire_worker.media.addresses import is_public, public_addresses
-from lmwire_worker.media.fetch import fetch
+from lmwire_worker.media.fetch import fetch, is_public, public_addresses
 from lmwire_worker.media.media_error import MediaError
 from support.media.image_host import IMAGE, NAME, ImageHost, resolve
 from support.media.reading_media import SECONDS, refusal

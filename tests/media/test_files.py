@@ -8,8 +8,8 @@ import pytest
 
 from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import MediaPolicy
-from lmwire_worker.media.files import read_file
 from lmwire_worker.media.media_error import MediaError
+from lmwire_worker.media.sources import read_file
 from support.media.reading_media import encoded, picture, read_all, refusal
 
 OUTSIDE = "leads out of the directories that the worker was started with"

@@ -9,7 +9,7 @@ import pytest
 from lmwire_protocol import Media
 from lmwire_worker.media import Image, MediaPolicy
 from lmwire_worker.media_decoder import images
-from lmwire_worker.media_decoder.refusal import RefusedError
+from lmwire_worker.media_decoder.pipes import RefusedError
 from support.media.reading_media import animated, bomb, encoded, in_base64, picture, read_all, read_image, refusal
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,7 @@ import pytest
 
 from lmwire_protocol import Media, RequestError
 from lmwire_worker.media import MediaPolicy, MediaReader, MediaRef, PendingMedia, Sound, decoders
-from lmwire_worker.media.declared import Declared
-from lmwire_worker.media.decoder_process import Question
+from lmwire_worker.media.decoder_process import Declared, Question
 from lmwire_worker.media.media_error import MediaError
 from support.media.reading_media import SECONDS, encoded, in_base64, picture, read_all, wav
 
@@ -50,7 +49,7 @@ class Requests:
     def settle(self) -> None:
         """Wait until the reader has read all messages that were sent to it."""
         done = threading.Event()
-        desk = self.reader._desk
+        desk = self.reader.desk
         for _ in range(2):  # one message may cause another
             done.clear()
             desk.inbox.put((decoders.Work([], lambda *_: None, PendingMedia(0, lambda: None)), lambda _: done.set()))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmwire_worker.__main__ import _read_options, _settings
+from lmwire_worker.__main__ import read_options, read_settings
 from lmwire_worker.media import MediaPolicy
 from lmwire_worker.media.turns import Turns
 from lmwire_worker.multimodal import audio_input
@@ -16,7 +16,7 @@ from support.protocol import prose
 
 
 def policy(*arguments: str) -> MediaPolicy:
-    return _settings(_read_options([*arguments]), Log())[2]
+    return read_settings(read_options([*arguments]), Log())[2]
 
 
 def test_by_default_nothing_is_read_but_what_comes_in_a_request() -> None:

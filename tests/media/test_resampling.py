@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmwire_worker.media import Sound
-from lmwire_worker.media.resampling import MAX_FACTOR, _ratio, resample, resampled_length
+from lmwire_worker.media.resampling import MAX_FACTOR, ratio_of, resample, resampled_length
 
 USUAL = (
     8_000,
@@ -27,14 +27,14 @@ USUAL = (
 @pytest.mark.parametrize("target", [16_000, 24_000])
 def test_no_rate_needs_a_filter_that_is_long(target: int) -> None:
     for source in range(8_000, 384_001, 501):
-        ratio = _ratio(source, target)
+        ratio = ratio_of(source, target)
         assert max(ratio.numerator, ratio.denominator) <= MAX_FACTOR
         assert float(ratio) == pytest.approx(source / target, rel=1 / 1999)
 
 
 @pytest.mark.parametrize("source", USUAL)
 def test_usual_rates_are_exact(source: int) -> None:
-    assert float(_ratio(source, 16_000)) == source / 16_000
+    assert float(ratio_of(source, 16_000)) == source / 16_000
 
 
 @pytest.mark.parametrize("rate", [8_001, 48_001, 383_999])

@@ -9,11 +9,10 @@ import pytest
 
 from lmwire_protocol import Media
 from lmwire_worker.media import MediaPolicy, Sound, decoder_process
-from lmwire_worker.media.declared import no_data
-from lmwire_worker.media.decoder_process import DecoderProcess, Question
+from lmwire_worker.media.decoder_process import DecoderProcess, Question, no_data
 from lmwire_worker.media.media_error import MediaError
 from lmwire_worker.media_decoder import sounds
-from lmwire_worker.media_decoder.refusal import MissingLibraryError
+from lmwire_worker.media_decoder.pipes import MissingLibraryError
 from support.media.reading_media import TONES, in_base64, read_sound, refusal, wav
 
 pytestmark = pytest.mark.slow

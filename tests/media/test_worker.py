@@ -108,6 +108,10 @@ def test_a_bad_image_ends_its_own_request_with_its_path(sighted: Sighted, name: 
     assert error["error"].startswith(f"messages[0].content[1].media.{member}: ")
 
 
+def test_an_address_is_resolved_where_that_is_allowed(sighted: Sighted) -> None:
+    assert "is not a public host" in sighted.ask({"url": "http://127.0.0.1:9/cat.png"})["error"]
+
+
 def test_after_all_bad_images_the_worker_answers_as_before(sighted: Sighted) -> None:
     for bad in BAD.values():
         sighted.ask(bad)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, Generate, Load, RequestError
+from lmwire_protocol.events import CacheMiss
 from lmwire_worker.engine.interface import PrefillProgress, TokenDelta
 from lmwire_worker.mock import MockModelLoader, MockRunner
 from lmwire_worker.mock.replies import Reply
@@ -22,6 +23,23 @@ def cached(runner: MockRunner, prompt: str, **fields: Any) -> int:
     admitted = runner.add(1, Generate(prompt=prompt, **fields), 0)
     runner.remove(1)
     return admitted.cached_tokens
+
+
+def miss(runner: MockRunner, prompt: str, **fields: Any) -> CacheMiss | None:
+    """Return where a prompt ceases to be cached, and drop the request at once."""
+    admitted = runner.add(1, Generate(prompt=prompt, cache_report=True, **fields), 0)
+    runner.remove(1)
+    return admitted.cache_miss
+
+
+def test_a_report_names_the_first_word_that_differs_from_what_is_cached() -> None:
+    runner = opened()
+    assert miss(runner, "a b c ") == CacheMiss(0)
+    assert miss(runner, "a x c ") == CacheMiss(1, "x ")
+    assert miss(runner, "a b c d e ") == CacheMiss(3), "what is cached ends there"
+    assert miss(runner, "a b c d e ") is None
+    assert miss(runner, "z y", cache="off") is None
+    assert runner.add(1, Generate(prompt="z y"), 0).cache_miss is None, "nobody asked"
 
 
 def answer(runner: MockRunner, request: Generate | Chat) -> str:

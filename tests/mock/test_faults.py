@@ -11,8 +11,7 @@ import pytest
 
 from lmwire_protocol.limits import CLIENT_LINE_BYTES
 from lmwire_worker.mock.catalogue import FAULTS, choose
-from lmwire_worker.mock.faults.lines import LINE_FAULTS
-from lmwire_worker.mock.faults.pipes import PIPE_FAULTS
+from lmwire_worker.mock.faults.pipes import LINE_FAULTS, PIPE_FAULTS
 from lmwire_worker.mock.faults.process import PROCESS_FAULTS
 from lmwire_worker.mock.faults.replies import RULES
 from support.process.mock_host import CONVERSATION, GENERATE, HELLO, LOAD, WorkerOutput, faulty, mock, run_worker

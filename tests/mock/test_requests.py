@@ -87,7 +87,7 @@ def test_a_bias_for_a_token_that_there_is_not_is_refused() -> None:
 def test_the_features_are_what_is_served() -> None:
     missing = {
         *("load.adapter_path", "load.draft_path", "load.kv_bits", "load.chat_template_name"),
-        "load.tool_format",
+        *("load.tool_format", "load.dtype"),
         *("load.reasoning_start", "load.reasoning_end"),
         *("load.generation_config", "load.path.absent"),
         *("generate.format", "chat.format", "chat.chat_template", "chat.template_args"),

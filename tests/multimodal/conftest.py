@@ -45,8 +45,7 @@ def runner(family: str, runner_of: RunnerOf) -> GenerationRunner:
     """Return a family's runner with nothing cached, and with no check due within a test."""
     runner = runner_of(family)
     runner.clear_cache()
-    assert runner._cache_manager is not None
-    runner._cache_manager._cache._verify_interval = 1 << 30
+    runner.cache.prefix_cache.verify_interval = 1 << 30
     return runner
 
 

@@ -38,7 +38,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder:
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner.preparer.eos_token_ids
 
 
 def test_log_probabilities_are_those_of_mlx_vlm_beside_a_row_that_asks_for_none(
@@ -103,7 +103,7 @@ def test_requests_may_come_while_others_are_answered(runner: GenerationRunner) -
 def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:4]]
     whole = ask(runner, *requests)
-    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
+    monkeypatch.setattr(runner.policy, "chunk_size", lambda *_: 3)
     assert contents(*ask(runner, *requests)) == contents(*whole)
 
 
@@ -134,15 +134,15 @@ def test_tokenize_returns_the_placeholder_tokens(runner: GenerationRunner) -> No
     admitted = runner.add(0, request, 0, prepared=gather(runner, request))
     runner.remove(0)
     assert len(tokens) == admitted.prompt_tokens
-    assert runner._media is not None
-    assert tokens.count(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token) >= 8
+    assert runner.media is not None
+    assert tokens.count(cast(Any, runner.media).inputs.modalities["image"].placeholder_token) >= 8
     assert "What is on " in text
 
 
 def test_a_request_may_end_while_its_images_are_processed(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 2)
+    monkeypatch.setattr(runner.policy, "chunk_size", lambda *_: 2)
     uncached = [replace(REQUESTS[index], cache="off") for index in (0, 3)]
     alone = ask(runner, *uncached)
     driver = Driver(runner)
@@ -173,7 +173,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
         driver.add(key, request)
     driver.steps(12)
     driver.add(5, shown("A late question, without an image.", cache="off"))
-    generator, fails = runner.stepper.batch, iter([True])
+    generator, fails = runner.batch, iter([True])
     does = getattr(generator, step)
 
     def fail_once(*args: object) -> object:
@@ -189,7 +189,7 @@ def test_after_a_failure_in_a_step_rows_with_images_go_on_where_they_were(
 
 def test_an_encoder_that_fails_ends_its_own_request(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     (alone,) = ask(runner, shown("Text only."))
-    network = runner._network
+    network = runner.network
     assert network is not None
 
     def fail(*_: object, **__: object) -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, ImagePart, Load, Message, Tokenize
-from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
+from lmwire_worker.engine.load_context import DiskCacheOptions
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.media.shown_images import answered, image, said, shown
@@ -26,7 +26,7 @@ def same(one: Answer, other: Answer) -> None:
 def known(runner: GenerationRunner, request: Chat) -> tuple[int, int]:
     """Tokens of a request's prompt that are cached, and all of them."""
     admitted = runner.add(99, request, 0, prepared=gather(runner, request))
-    runner.stepper.start_waiting()
+    runner.start_waiting()
     runner.remove(99)
     return admitted.cached_tokens, admitted.prompt_tokens
 
@@ -71,9 +71,9 @@ def test_another_question_about_an_image_needs_neither_encoder_nor_prefill_of_it
     ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
     cached, total = known(runner, question)
-    assert runner._media is not None
+    assert runner.media is not None
     tokens, _ = runner.tokenize(request := _tokenize(question), gather(runner, request))
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token)
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner.media).inputs.modalities["image"].placeholder_token)
     assert last < cached < total
     (warm,) = ask(runner, question)
     assert len(encoded) == 1
@@ -91,9 +91,9 @@ def test_the_same_text_about_another_image_shares_nothing_of_the_image(runner: G
     ask(runner, shown("What is on ", ONE, "?"))
     other = shown("What is on ", OTHER, "?")
     tokens, _ = runner.tokenize(request := _tokenize(other), gather(runner, request))
-    assert runner._media is not None
+    assert runner.media is not None
     cached, _ = known(runner, other)
-    assert cached <= tokens.index(cast(Any, runner._media)._inputs.modalities["image"].placeholder_token)
+    assert cached <= tokens.index(cast(Any, runner.media).inputs.modalities["image"].placeholder_token)
     (warm,) = ask(runner, other)
     same(warm, *ask(runner, cold(other)))
 
@@ -115,8 +115,7 @@ def test_conversations_on_different_images_take_turns_and_do_not_mix(runner: Gen
 
 def test_a_pinned_image_stays(runner: GenerationRunner) -> None:
     ask(runner, shown(ONE, "What is it?", cache="pin", max_tokens=0))
-    assert runner._cache_manager is not None
-    runner._cache_manager.evict(1 << 40)
+    runner.cache.evict(1 << 40)
     question = shown(ONE, "What is it?")
     cached, total = known(runner, question)
     assert cached == total - 1
@@ -127,9 +126,8 @@ def test_a_pinned_image_stays(runner: GenerationRunner) -> None:
 def test_a_check_of_what_is_cached_of_an_image_finds_it_right(runner: GenerationRunner) -> None:
     question = shown(ONE, "What is it?")
     ask(runner, question)
-    assert runner._cache_manager is not None
-    cache = runner._cache_manager._cache
-    cache._verify_interval, cache._found = 1, 0
+    cache = runner.cache.prefix_cache
+    cache.verify_interval = 1
     (checked,) = ask(runner, question)
     same(checked, *ask(runner, cold(question)))
     stats = runner.cache_stats()

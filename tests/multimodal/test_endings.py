@@ -15,7 +15,7 @@ ONE, TALL = image(1), image(3, 64, 128)
 
 
 def token(runner: GenerationRunner, text: str) -> int:
-    (token,) = runner._preparer._tokenizer.encode(text, add_special_tokens=False)
+    (token,) = runner.preparer.tokenizer.encode(text, add_special_tokens=False)
     return token
 
 

@@ -18,9 +18,8 @@ from lmwire_worker.media import MediaPolicy
 from lmwire_worker.models.model_info import describe_model
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.weights import read_weights
-from lmwire_worker.multimodal.feature_cache import DEFAULT_BUDGET_BYTES, FeatureCache
 from lmwire_worker.multimodal.loader import MultimodalLoader
-from lmwire_worker.multimodal.media_input import Features, MediaInput
+from lmwire_worker.multimodal.media_input import DEFAULT_BUDGET_BYTES, FeatureCache, Features, MediaInput
 from support.media.shown_images import image, shown
 from support.runners.generation_runners import Driver, FolderOf, ask, gather
 
@@ -120,8 +119,8 @@ def look_at(runner: GenerationRunner, *images: ImagePart) -> list[MediaInput]:
 
 
 def cached(runner: GenerationRunner) -> list[bytes]:
-    assert runner._media is not None
-    return [*cast(Any, runner._media.feature_cache)._cached]
+    assert runner.media is not None
+    return [*cast(Any, runner.media.feature_cache).cached]
 
 
 def stats(runner: GenerationRunner) -> CacheStats:
@@ -155,14 +154,14 @@ def test_of_prompts_and_images_the_least_recently_used_is_evicted_first(
     runner = runner_for(0.5)
     (old,) = look_at(runner, big(1))
     ask(runner, Generate(prompt=[300, *[301] * 299], max_tokens=1))
-    prompt_bytes = runner._cache_manager._cache.bytes
+    prompt_bytes = runner.cache.prefix_cache.bytes
     (new,) = look_at(runner, big(2))
-    assert runner._cache_manager.evict(1) == old.nbytes
-    assert (runner._cache_manager._cache.bytes, cached(runner)) == (prompt_bytes, [new.digest])
-    assert runner._cache_manager.evict(prompt_bytes) == prompt_bytes
+    assert runner.cache.evict(1) == old.nbytes
+    assert (runner.cache.prefix_cache.bytes, cached(runner)) == (prompt_bytes, [new.digest])
+    assert runner.cache.evict(prompt_bytes) == prompt_bytes
     assert cached(runner) == [new.digest]
-    assert runner._cache_manager.evict(1 << 40) == new.nbytes
-    assert runner._cache_manager.evict(1) == 0
+    assert runner.cache.evict(1 << 40) == new.nbytes
+    assert runner.cache.evict(1) == 0
 
 
 def test_images_are_evicted_for_running_answers(runner_for: Callable[[float], GenerationRunner]) -> None:
@@ -183,12 +182,12 @@ def test_a_requests_media_inputs_need_memory_beside_its_row(
     chat = shown(big(1), big(2), "?", max_tokens=20, cache="off", ignore_eos=True)
     driver = Driver(runner)
     driver.add(0, chat)
-    runner._cache_manager.evict(1 << 40)
-    assert runner._cache_manager.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
+    runner.cache.evict(1 << 40)
+    assert runner.cache.bytes == 2 * BIG_BYTES, "they are not kept, and take their memory all the same"
     with pytest.raises(InsufficientMemory):
         runner.add(1, long_prompt(ROW_TOKENS - 300), 0)
     driver.finish()
-    assert runner._cache_manager.bytes < 2 * BIG_BYTES
+    assert runner.cache.bytes < 2 * BIG_BYTES
     runner.add(1, long_prompt(ROW_TOKENS - 300), 0)
     runner.remove(1)
 
@@ -210,7 +209,7 @@ def test_the_size_of_the_cache_includes_the_images(runner_for: Callable[[float],
     assert (before.bytes, before.entries) == (0, 0), "the images of the load's trial are gone"
     (answer,) = ask(runner, shown(big(1), "?"))
     assert answer.error is None
-    prompts = runner._cache_manager._cache.stats()
+    prompts = runner.cache.prefix_cache.stats()
     (seen,) = look_at(runner, big(1))
     assert seen.features is not None
     assert stats(runner).bytes == prompts.bytes + seen.features.nbytes
@@ -239,10 +238,10 @@ def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
     engine = MlxModelLoader(memory_limit=mx.get_active_memory() + limit)
     engine.prepare()
     runner = engine.open(Load(path=str(folder), force=True), lambda *_: None, lambda: None)
-    assert isinstance(runner, GenerationRunner) and runner._media is not None
-    budget = runner._admission._budget
+    assert isinstance(runner, GenerationRunner) and runner.media is not None
+    budget = runner.admission.budget
     assert stats(runner).budget_bytes == budget.max_cache_bytes
-    assert runner._media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, budget.max_cache_bytes // 4)
+    assert runner.media.feature_cache.budget == min(DEFAULT_BUDGET_BYTES, budget.max_cache_bytes // 4)
     for seed in range(12):
         look_at(runner, big(seed))
         assert stats(runner).bytes <= stats(runner).budget_bytes
@@ -253,8 +252,8 @@ def test_images_share_the_memory_of_the_cache(folder: Path, limit: int) -> None:
 
 
 def test_the_memory_of_features_is_known_after_the_load(runner: GenerationRunner) -> None:
-    assert runner._media is not None
-    media_inputs = cast(Any, runner._media)._inputs
+    assert runner.media is not None
+    media_inputs = cast(Any, runner.media).inputs
     chat = shown(big(1), "and", image(2), "?")
     predicted = [len(one.tokens) * media_inputs.token_bytes for one in look_at(runner, big(1), image(2))]
     (answer,) = ask(runner, chat)

@@ -21,10 +21,7 @@ pytestmark = pytest.mark.slow
 
 def rendered(runner: GenerationRunner, request: Chat) -> str:
     gathering = gather(runner, request)
-    assert runner._preparer is not None
-    return runner._preparer.read_prompt(
-        request, gathering.media.results() if gathering and gathering.media else ()
-    ).text  # type: ignore[attr-defined]
+    return runner.preparer.read_prompt(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
 
 
 def deaf(runner: GenerationRunner) -> None:
@@ -130,8 +127,7 @@ def test_sounds_keep_their_places_among_the_texts(runner_of: RunnerOf, family: s
     runner = runner_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
-    assert runner._preparer is not None
-    text = runner._preparer.read_prompt(request, gather(runner, request).media.results()).text  # type: ignore[union-attr]
+    text = runner.preparer.read_prompt(request, gather(runner, request).media.results()).text  # type: ignore[union-attr]
     assert "attached" not in text
     media_inputs = gather(runner, request).media.results()  # type: ignore[union-attr]
     sound_text, seen = (media_input.text for media_input in media_inputs)

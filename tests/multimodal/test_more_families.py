@@ -7,6 +7,7 @@ import pytest
 from lmwire_protocol import RequestError
 from support.media.shown_images import image, shown
 from support.models.vision_families import MORE, write_another_vision_model
+from support.nightly import nightly_but
 from support.runners.generation_runners import ask, ask_alone, chat, open_runner
 
 pytestmark = pytest.mark.slow
@@ -18,7 +19,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("family", sorted(MORE.keys() - REFUSED.keys()))
+SAMPLE = {"glm4v", "idefics3", "llava"}
+"""Families with positions in three dimensions, with tiles, and with neither."""
+
+
+@pytest.mark.parametrize("family", nightly_but(SAMPLE, sorted(MORE.keys() - REFUSED.keys())))
 def test_a_family_is_shown_images_among_texts(family: str, tmp_path: Path) -> None:
     runner = open_runner(write_another_vision_model(tmp_path / family, family))
     assert "images" in runner.model.capabilities

@@ -10,8 +10,8 @@ from mlx_vlm.models.gemma3n.config import TextConfig
 from mlx_vlm.models.gemma3n.language import LanguageModel
 
 from lmwire_protocol import Load, RequestError
+from lmwire_worker.loading.model_kind import check_support
 from lmwire_worker.loading.model_loader import MlxModelLoader
-from lmwire_worker.loading.model_support import check_support
 from lmwire_worker.models.local_models import find_in_folders
 from random_model import write_model
 from random_vision import write_vision_model

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lmwire_protocol import RequestError
-from lmwire_worker.generation.prefix_cache.cache_schema import flatten_caches
+from lmwire_worker.generation.caches import flatten_caches
 from lmwire_worker.media.noise import noise_image
 from lmwire_worker.multimodal.input_builder import MediaInputBuilder, Modality
 from lmwire_worker.multimodal.media_input import MediaInput

@@ -44,15 +44,15 @@ def test_an_image_that_the_processor_refuses_has_its_path(runner_of: RunnerOf) -
 
 
 def test_a_placeholder_token_in_a_text_is_refused_beside_an_image(runner: GenerationRunner) -> None:
-    assert runner._media is not None
-    error = refused(runner, f"What is {runner._media.placeholders['image']}?", ONE)
+    assert runner.media is not None
+    error = refused(runner, f"What is {runner.media.placeholders['image']}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for images" in error.message
 
 
 def test_without_an_image_a_placeholder_token_is_text(runner: GenerationRunner) -> None:
-    assert runner._media is not None
-    (answer,) = ask(runner, shown(f"What is {runner._media.placeholders['image']}?"))
+    assert runner.media is not None
+    (answer,) = ask(runner, shown(f"What is {runner.media.placeholders['image']}?"))
     assert answer.error is None
 
 

@@ -74,7 +74,7 @@ def test_a_greedy_answer_is_the_one_of_mlx_vlm(runner: GenerationRunner, folder:
     tokens = expected(folder, request)
     assert answer.generated >= 1
     assert answer.token_ids == tokens[: len(answer.token_ids)]
-    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner._preparer.eos_token_ids
+    assert answer.finish_reason == "length" or tokens[len(answer.token_ids)] in runner.preparer.eos_token_ids
 
 
 def test_the_answer_depends_on_each_sound_and_on_their_order(runner: GenerationRunner) -> None:
@@ -111,7 +111,7 @@ def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, 
 def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
     whole = ask(runner, *requests)
-    monkeypatch.setattr(runner._policy, "chunk_size", lambda *_: 3)
+    monkeypatch.setattr(runner.policy, "chunk_size", lambda *_: 3)
     assert contents(*ask(runner, *requests)) == contents(*whole)
 
 
@@ -133,12 +133,12 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     ask(runner, shown(ONE, "What is it?"))
     question = shown(ONE, "How old is it?")
     admitted = runner.add(99, question, 0, prepared=gather(runner, question))
-    runner.stepper.start_waiting()
+    runner.start_waiting()
     runner.remove(99)
     tokenize = Tokenize(messages=question.messages)
     tokens, _ = runner.tokenize(tokenize, gather(runner, tokenize))
-    assert runner._media is not None
-    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner._media)._inputs.modalities["sound"].placeholder_token)
+    assert runner.media is not None
+    last = len(tokens) - 1 - tokens[::-1].index(cast(Any, runner.media).inputs.modalities["sound"].placeholder_token)
     assert last < admitted.cached_tokens < admitted.prompt_tokens == len(tokens)
     (warm,) = ask(runner, question)
     assert len(encoded) == 1
@@ -213,8 +213,8 @@ def test_a_sound_that_is_too_short_to_be_heard_is_refused(runner: GenerationRunn
 
 
 def test_a_sounds_placeholder_token_in_a_text_is_refused_beside_a_sound_only(runner: GenerationRunner) -> None:
-    assert runner._media is not None
-    placeholder = runner._media.placeholders["sound"]
+    assert runner.media is not None
+    placeholder = runner.media.placeholders["sound"]
     error = refused(runner, f"What is {placeholder}?", ONE)
     assert (error.code, error.field) == ("invalid_request", "messages")
     assert "2 places for sounds" in error.message

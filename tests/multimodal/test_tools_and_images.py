@@ -27,14 +27,14 @@ def images_in(runner: GenerationRunner, messages: Sequence[Message]) -> list[int
     """Return the indices of image tokens in a conversation."""
     request = Tokenize(messages=list(messages), tools=TOOLS)
     tokens, _ = runner.tokenize(request, gather(runner, request))
-    find = runner._preparer._tokenizer.convert_tokens_to_ids
+    find = runner.preparer.tokenizer.convert_tokens_to_ids
     placeholders = (find("<|image_pad|>"), find("<image_soft_token>"))
     return [place for place, token in enumerate(tokens) if token in placeholders]
 
 
 def test_a_call_that_the_model_makes_of_itself_is_read(talker: GenerationRunner) -> None:
     strict = replace(WEATHER, function=replace(WEATHER.function, strict=True))
-    opening = talker._preparer._tokenizer.convert_tokens_to_ids(CALL)
+    opening = talker.preparer.tokenizer.convert_tokens_to_ids(CALL)
     fields = {"tools": [strict], "logit_bias": {opening: 100}, "parallel_tool_calls": False, "max_tokens": 80}
     request = shown(ONE, "How is the weather?", reasoning="off", **fields)
     plain = shown(ONE, "How is the weather?", max_tokens=20)
@@ -52,7 +52,7 @@ def test_after_a_tools_result_the_image_is_still_there_and_not_processed_again(t
     ask(talker, Chat(messages=CONVERSATION[:1], tools=TOOLS, max_tokens=0))
     request = Chat(messages=CONVERSATION, tools=TOOLS, max_tokens=12)
     admitted = talker.add(0, request, 0, prepared=gather(talker, request))
-    talker.stepper.start_waiting()
+    talker.start_waiting()
     talker.remove(0)
     places = images_in(talker, CONVERSATION)
     assert places == images_in(talker, CONVERSATION[:1]) != []

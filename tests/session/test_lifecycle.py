@@ -32,18 +32,18 @@ def monitor(registry: RequestRegistry) -> Iterator[LifecycleMonitor]:
     reader, writer = os.pipe()
     monitor = LifecycleMonitor(registry, writer)
     yield monitor
-    for descriptor in (reader, writer, monitor._wake, monitor._wakeup):
+    for descriptor in (reader, writer):
         os.close(descriptor)
 
 
 def test_a_signal_ends_the_requests_and_then_the_process(
     monitor: LifecycleMonitor, clock: Clock, exits: list[int], outbox: Recorder
 ) -> None:
-    monitor._terminate()
+    monitor.terminate()
     seen: list[tuple[list[str], list[int]]] = []
     for seconds in (0.9, 0.2, 0.6, 0.2):
         clock.now += seconds
-        monitor._enforce()
+        monitor.enforce()
         seen.append((outbox.terminals(), [*exits]))
     assert seen == [([], []), (["a"], []), (["a"], []), (["a"], [0])]
 
@@ -51,10 +51,10 @@ def test_a_signal_ends_the_requests_and_then_the_process(
 def test_a_worker_that_was_stopped_after_a_signal_writes_the_terminals_before_it_exits(
     monitor: LifecycleMonitor, clock: Clock, exits: list[int], outbox: Recorder
 ) -> None:
-    monitor._terminate()
+    monitor.terminate()
     clock.now += 8
-    monitor._enforce()
+    monitor.enforce()
     assert (outbox.terminals(), exits) == (["a"], [])
     clock.now += 1
-    monitor._enforce()
+    monitor.enforce()
     assert exits == [0]

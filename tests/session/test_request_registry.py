@@ -11,7 +11,8 @@ import pytest
 
 from lmwire_protocol import Command, Generate, Info, Quit, RequestError
 from lmwire_protocol.events import FinishReason
-from lmwire_worker.engine.interface import AdmittedRequest, TokenDelta, ToolCallDelta
+from lmwire_worker.engine.interface import AdmittedRequest, Status, TokenDelta, ToolCallDelta
+from lmwire_worker.engine.preparation import Prepared
 from lmwire_worker.session.request_registry import RequestRegistry
 from lmwire_worker.session.request_state import Request
 from lmwire_worker.session.v1 import EVENT_WRITER
@@ -51,6 +52,34 @@ def test_a_cancel_of_one_request_looks_at_no_other(registry: RequestRegistry) ->
     seen.clear()
     registry.cancel("c1", "b")
     assert set(seen) == {"b"}
+
+
+def test_a_request_says_where_it_is(registry: RequestRegistry) -> None:
+    asked, preparation = request("a"), Prepared[None](ready=lambda: None)
+    registry.accept(asked)
+    seen = [asked.status]
+    asked.preparation = preparation
+    seen.append(asked.status)
+    preparation.work(lambda media: None)
+    seen.append(asked.status)
+    registry.start(asked)
+    asked.admitted = AdmittedRequest(prompt_tokens=7)
+    seen.append(asked.status)
+    asked.first_token_at = 0.0
+    seen.append(asked.status)
+    registry.end(asked, asked.done())
+    assert [*seen, asked.status] == [
+        *(Status.WAITING, Status.PREPARING, Status.WAITING),
+        *(Status.PREFILLING, Status.DECODING, Status.ENDED),
+    ]
+
+
+def test_a_request_that_must_wait_for_memory_waits_again(registry: RequestRegistry) -> None:
+    asked = request("a")
+    registry.accept(asked)
+    registry.start(asked)
+    registry.requeue(asked)
+    assert asked.status is Status.WAITING
 
 
 def test_a_running_answer_is_ended_by_the_engine_after_the_cancels_done(

@@ -41,7 +41,7 @@ def outcomes(runner: TranscriptionRunner, content: bytes, **fields: Any) -> list
     assert gathered is not None and there.wait(SECONDS)
     runner.add(1, request, 0, prepared=gathered)
     found: list[Any] = []
-    while runner._requests:
+    while runner.requests:
         found += runner.step()
     return found
 

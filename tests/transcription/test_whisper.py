@@ -69,7 +69,7 @@ def add(runner: TranscriptionRunner, key: int, request: Transcribe) -> None:
 
 
 def finish(runner: TranscriptionRunner) -> Iterator[list[Any]]:
-    while runner._requests:
+    while runner.requests:
         yield runner.step()
 
 
@@ -153,7 +153,7 @@ def test_a_window_of_doubtful_words_is_tried_at_higher_temperatures_an_attempt_a
         tried.append(result.temperature)
         return True
 
-    monkeypatch.setattr(whisper, "_is_doubtful", doubt)
+    monkeypatch.setattr(whisper, "is_doubtful", doubt)
     add(runner, 1, asking(SHORT, temperature=0.2))
     runner.step()
     windows = [runner.step() for _ in range(3)]
@@ -169,10 +169,10 @@ def test_silence_is_accepted_and_repetition_is_tried_again() -> None:
     def result(**fields: float) -> Any:
         return SimpleNamespace(**{"no_speech_prob": 0.0, "avg_logprob": -0.2, "compression_ratio": 1.5, **fields})
 
-    assert not whisper._is_doubtful(result())
-    assert whisper._is_doubtful(result(avg_logprob=-1.2))
-    assert whisper._is_doubtful(result(compression_ratio=2.5))
-    assert not whisper._is_doubtful(result(avg_logprob=-1.2, no_speech_prob=0.7))
+    assert not whisper.is_doubtful(result())
+    assert whisper.is_doubtful(result(avg_logprob=-1.2))
+    assert whisper.is_doubtful(result(compression_ratio=2.5))
+    assert not whisper.is_doubtful(result(avg_logprob=-1.2, no_speech_prob=0.7))
 
 
 def test_a_model_of_english_says_so_and_refuses_other_languages(runner: TranscriptionRunner) -> None:
@@ -208,7 +208,7 @@ def test_an_exception_ends_its_recording_alone(runner: TranscriptionRunner, monk
         yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner._transcriber, "transcribe", fails)
+        patched.setattr(runner.transcriber, "transcribe", fails)
         add(runner, 1, asking(SHORT))
     add(runner, 2, asking(SHORT))
     outcomes = [outcome for step in finish(runner) for outcome in step]
@@ -227,10 +227,19 @@ def test_a_speech_model_reports_its_capabilities(runner: TranscriptionRunner) ->
 
 @pytest.mark.parametrize(
     "field",
-    ["adapter_path", "draft_path", "chat_template_name", "tool_format", "context_len", "kv_bits", "reasoning_start"],
+    [
+        "adapter_path",
+        "draft_path",
+        "chat_template_name",
+        "tool_format",
+        "context_len",
+        "kv_bits",
+        "dtype",
+        "reasoning_start",
+    ],
 )
 def test_settings_of_models_that_generate_are_refused(folder: Path, field: str) -> None:
-    value: Any = {"context_len": 10, "kv_bits": 4}.get(field, "x")
+    value: Any = {"context_len": 10, "kv_bits": 4, "dtype": "float32"}.get(field, "x")
     with pytest.raises(RequestError, match="does not use it") as refused:
         open_runner(folder, **{field: value}, **({"reasoning_end": "x"} if field == "reasoning_start" else {}))
     assert (refused.value.code, refused.value.field) == ("unsupported", field)
@@ -314,13 +323,13 @@ def test_a_dropped_recording_is_not_resampled_to_its_end(
     monkeypatch.setattr(Recording, "resample_chunk", lambda self: chunks.append(self.length) or True)
     add(runner, 1, asking(LONG))
     runner.remove(1)
-    runner._preparer._threads["recording"].submit(lambda: None).result(SECONDS)  # by then that thread holds none of it
+    runner.preparer.threads["recording"].submit(lambda: None).result(SECONDS)  # by then that thread holds none of it
     gc.collect()
     for _ in range(3):
-        runner._resampler.submit(lambda: None).result(SECONDS)
+        runner.resampler.submit(lambda: None).result(SECONDS)
     before = len(chunks)
     for _ in range(3):
-        runner._resampler.submit(lambda: None).result(SECONDS)
+        runner.resampler.submit(lambda: None).result(SECONDS)
     assert before == len(chunks) > 0
 
 

@@ -140,11 +140,11 @@ def test_a_host_that_closes_the_output_ends_the_worker_with_74(state: str) -> No
         assert worker.process.wait(GONE_SECONDS) == 74
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_a_host_that_is_killed_takes_the_worker_with_it(state: str) -> None:
+def test_a_host_that_is_killed_inside_a_step_takes_the_worker_with_it() -> None:
+    """tests/faults/test_host_deaths.py has the other states."""
     with WorkerProcess(command=[sys.executable, RELAY, "--mock"]) as host:
         pid = host.call({"id": "h", "cmd": "hello"})["pid"]
-        put_to_work(host, state)
+        put_to_work(host, "inside a step")
         watched = watch(pid)
         host.process.kill()
         wait_gone(watched)

@@ -40,7 +40,7 @@ def imports(program: str, file: Path) -> list[str]:
     with start(program, IMPORTS_TO=str(file)) as worker:
         worker.terminal("l")
     names = file.read_text().split()
-    after = names[names.index("lmwire_worker.process.signals") + 1 :]
+    after = names[names.index("lmwire_worker.process.exits") + 1 :]
     return list(dict.fromkeys(dropwhile(lambda name: not name.startswith("lmwire_worker."), after)))
 
 

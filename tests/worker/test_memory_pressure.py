@@ -64,7 +64,7 @@ def test_macos_reports_a_level(value: int, status: int, level: MemoryPressure, m
 
 
 def press(turns: Turns, level: MemoryPressure) -> None:
-    turns.worker._scheduler._pressure.update(level)
+    turns.worker.scheduler.pressure.update(level)
 
 
 def test_an_idle_worker_frees_its_caches_when_the_pressure_rises(turns: Turns) -> None:

@@ -18,7 +18,7 @@ def test_a_pause_of_the_worker_takes_only_a_step_of_the_time_for_the_last_lines(
             return len(self.waits) < 3
 
     log = Log()
-    log._thread = thread = SlowThread()
+    log.thread = thread = SlowThread()
     thread.waits = []
     log.close(1)
     assert len(thread.waits) == 3

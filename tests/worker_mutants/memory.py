@@ -7,8 +7,7 @@ import msgspec
 
 from lmwire_protocol import Line, Load, RequestError, limits
 from lmwire_protocol.events import Error, PingDone
-from lmwire_worker.mock.cache import PromptCache
-from lmwire_worker.mock.runner import MockRunner
+from lmwire_worker.mock.runner import MockRunner, PromptCache
 from lmwire_worker.prompts import truncation
 from lmwire_worker.scheduling.scheduler import Scheduler
 from lmwire_worker.session import request_registry

@@ -4,7 +4,7 @@ import faulthandler
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lmwire_protocol import DEFAULT_MODEL, Line, LineSplitter, RequestError, decode_object, limits
 
@@ -49,7 +49,7 @@ class WorkerProcess:
         self._output = OutputQueue(io.write)
         self._registry = RequestRegistry(self._output)
         self._monitor = LifecycleMonitor(self._registry, io.stdout)
-        self._scheduler = Scheduler(self._registry, self._output, engine, log)
+        self.scheduler = Scheduler(self._registry, self._output, engine, log)
         self._session: Session | BridgeSession | None = None
 
     def run(self) -> None:
@@ -73,7 +73,7 @@ class WorkerProcess:
         self._output.flush(_LAST_LINES_SECONDS)  # the first reply is written before the imports occupy the interpreter
         self._registry.activity.become("loading")
         self._loader.prepare()
-        self._scheduler.run()
+        self.scheduler.run()
 
     def _read(self) -> None:
         """Run the reader's thread. After the end of stdin, the requests in flight go on."""
@@ -108,7 +108,7 @@ class WorkerProcess:
         return Session(
             self._registry,
             self._output,
-            self._scheduler,
+            self.scheduler,
             self._monitor,
             self._loader.names,
             [*self._loader.features, *([DEFAULT_MODEL] if self._default_model else [])],
@@ -154,14 +154,23 @@ class WorkerProcess:
         try:
             work()
         except BaseException as error:
-            what = f"{type(error).__name__}: {error}"
             self._log(_traceback())
-            self._monitor.exit_code = EXIT_INTERNAL
-            self._registry.end_all(lambda request: RequestError("internal", f"a bug in the worker ended it: {what}"))
-            self._registry.close()
-            self._output.flush(_LAST_LINES_SECONDS)
-            self._log.close(_LOG_SECONDS)
-            exit_now(EXIT_INTERNAL)
+            self.end(f"a bug in the worker ended it: {type(error).__name__}: {error}", EXIT_INTERNAL)
+
+    def end(self, problem: str, code: int) -> NoReturn:
+        """End all requests with an error, flush the output, and end the process. Any thread may call it.
+
+        Args:
+            problem: The error of each request.
+            code: The exit code.
+        """
+        self._log(problem)
+        self._monitor.exit_code = code
+        self._registry.end_all(lambda request: RequestError("internal", problem))
+        self._registry.close()
+        self._output.flush(_LAST_LINES_SECONDS)
+        self._log.close(_LOG_SECONDS)
+        exit_now(code)
 
 
 def _traceback() -> str:

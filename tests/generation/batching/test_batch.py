@@ -16,7 +16,10 @@ from mlx_lm.models.llama import Model, ModelArgs
 
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation import batching
-from lmwire_worker.generation.batching import Batch, PromptProgress, RowCache, prefill
+from lmwire_worker.generation.banned_strings import BannedStrings
+from lmwire_worker.generation.batching import Batch, PromptProgress, prefill
+from lmwire_worker.generation.caches import RowCache
+from lmwire_worker.generation.sampling.dry import Repetitions
 from lmwire_worker.generation.structured_output.constraint import Constraint
 
 WINDOW = 16
@@ -29,6 +32,8 @@ class Row:
     request: Generation = Generate(prompt="")
     seed = 0
     constraint: Constraint | None = None
+    repetitions: Repetitions | None = None
+    bans: BannedStrings | None = None
 
     def __init__(self, prompt: list[int], count: int = 5) -> None:
         self.prompt = prompt
@@ -42,6 +47,9 @@ class Row:
     def append_token(self, token: int, logprob: object) -> bool:
         self.tokens.append(token)
         return self.remaining_tokens > 0
+
+    def fast_forward(self, token: int, limit: int) -> list[int]:
+        return []
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +125,51 @@ def test_a_row_leaves_at_any_step_and_the_others_go_on(at: int, leaving: int, ne
     while any(row.remaining_tokens for row in rows):
         step(batch)
     assert [row.tokens for row in rows] == [alone(network, row.prompt, 8) for row in rows]
+
+
+@pytest.mark.parametrize("joining", [PROMPTS[0], PROMPTS[0][1:], PROMPTS[2]], ids=["as long", "shorter", "longer"])
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_row_joins_rows_of_one_length_and_one_of_these_leaves(
+    at: int, joining: list[int], network: Any, batch: Batch
+) -> None:
+    rows = [Row([token + place for token in PROMPTS[0]], 9) for place in range(3)]
+    for row in rows:
+        batch.add(row, row.prompt)
+    for _ in range(at):
+        step(batch)
+    rows.append(Row(joining, 9))
+    batch.add(rows[-1], joining)
+    step(batch)
+    step(batch)
+    batch.drop([rows.pop(1)])
+    while any(row.remaining_tokens for row in rows):
+        step(batch)
+    assert [row.tokens for row in rows] == [alone(network, row.prompt, 9) for row in rows]
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_the_cache_of_one_of_several_rows_of_one_length_is_that_of_the_row_alone(
+    index: int, network: Any, batch: Batch
+) -> None:
+    rows = [Row([token + place for token in PROMPTS[2]], 9) for place in range(3)]
+    for row in rows:
+        batch.add(row, row.prompt)
+    batch.admit_prompts(256)
+    batch.prefill(8)
+    kept = batch.checkpoint(rows[index])
+    assert kept is not None
+    lone = prefill(network, rows[index].prompt[:9])
+    (keys, values), *_ = kept.cache.slices(0, 8)
+    assert mx.allclose(keys, lone[0].keys[..., :8, :], atol=1e-5)
+    assert mx.allclose(values, lone[0].values[..., :8, :], atol=1e-5)
+    batch.prefill(256)
+    copied = batch.copy_cache(rows[index])
+    assert copied[0].keys.shape[0] == 1
+    batch.drop(rows)
+    batch.add_prefilled(rows[index], rows[index].prompt, copied)
+    while rows[index].remaining_tokens:
+        step(batch)
+    assert rows[index].tokens == alone(network, rows[index].prompt, 9)
 
 
 def test_no_more_rows_run_than_there_may_be(network: Any) -> None:
@@ -281,25 +334,7 @@ def test_a_snapshot_of_a_window_after_a_long_chunk_is_no_longer_than_the_window(
         assert mx.allclose(logits, expected, atol=1e-5)
 
 
-# The device, and the library below.
-
-
-def test_the_wired_limit_is_that_of_the_device_until_the_batch_is_closed(
-    network: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limits = [5]
-
-    def set_limit(limit: int) -> int:
-        limits.append(limit)
-        return limits[-2]
-
-    monkeypatch.setattr(mx, "device_info", lambda: {"max_recommended_working_set_size": 9})
-    monkeypatch.setattr(mx, "set_wired_limit", set_limit)
-    batch = new_batch(network)
-    assert limits == [5, 9]
-    batch.close()
-    batch.close()
-    assert limits == [5, 9, 5]
+# The library below.
 
 
 def test_only_public_names_of_mlx_lm_are_used() -> None:

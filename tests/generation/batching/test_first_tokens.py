@@ -47,7 +47,7 @@ def runner(runner_of: RunnerOf) -> GenerationRunner:
 
 @pytest.fixture
 def passes(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Passes:
-    return Passes(runner._network, monkeypatch)
+    return Passes(runner.network, monkeypatch)
 
 
 def request(max_tokens: int, **fields: Any) -> Generate:

@@ -7,7 +7,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import Batch
-from lmwire_worker.generation.batching.length_buckets import (
+from lmwire_worker.generation.batching.batch import (
     FIRST_BUCKET_TOKENS,
     MIN_PADDING_TOKENS,
     assign_buckets,
@@ -43,7 +43,7 @@ def long(**fields: Any) -> Generate:
 
 
 def batch_of(runner: GenerationRunner) -> Batch:
-    batch = runner.stepper.batch
+    batch = runner.batch
     assert isinstance(batch, Batch)
     return batch
 
@@ -200,7 +200,7 @@ def test_what_else_is_in_memory_does_not_decide_which_rows_run_together(folder_o
     alone = open_runner(folder_of("llama"))
     beside = mx.zeros(20 * 2**20)
     mx.eval(beside)
-    assert open_runner(folder_of("llama"))._max_padding_tokens == alone._max_padding_tokens
+    assert open_runner(folder_of("llama")).max_padding_tokens == alone.max_padding_tokens
 
 
 def test_a_short_prompt_does_not_wait_for_a_long_one(runner_of: RunnerOf) -> None:

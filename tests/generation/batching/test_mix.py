@@ -22,7 +22,7 @@ from lmwire_protocol import (
 )
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.batch_equivalence import check
-from support.runners.generation_runners import FAMILIES, RunnerOf, chat, open_runner
+from support.runners.generation_runners import EACH_FAMILY, RunnerOf, chat, open_runner
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +63,10 @@ ANYWHERE: list[Generate | Chat] = [
     Generate(prompt=[65, 66, 67], max_tokens=25, logprobs=True, top_logprobs=20),
     Generate(prompt="x" * 200, **SAMPLED),
     Generate(prompt="fifteen", max_tokens=0),
+    Generate(prompt="on and on and on", **SAMPLED, dry_multiplier=1.5, dry_allowed_length=1, n=2),
+    Generate(prompt="sixteen", **SAMPLED, banned_strings=["a", "e", "t", "1", " "], n=2),
 ]
-"""Sixteen that any model can be asked."""
+"""Eighteen that any model can be asked."""
 
 ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
     chat("What is 12 + 30?", max_tokens=120, reasoning="on"),
@@ -100,12 +102,21 @@ def built_in() -> Iterator[GenerationRunner]:
     yield open_runner(Path("builtin:tiny"))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_sixteen_different_requests_get_what_they_get_alone(family: str, runner_of: RunnerOf) -> None:
+@pytest.mark.parametrize("family", EACH_FAMILY)
+def test_eighteen_different_requests_get_what_they_get_alone(family: str, runner_of: RunnerOf) -> None:
     check(runner_of(family), ANYWHERE)
 
 
-def test_sixteen_requests_are_the_same_alone_with_the_arithmetic_of_a_gpu(
+@pytest.mark.parametrize("family", EACH_FAMILY)
+def test_rows_of_one_length_get_what_they_get_alone(family: str, runner_of: RunnerOf) -> None:
+    prompts = [[(7 * row + 3 * place) % 90 + 5 for place in range(40)] for row in range(6)]
+    ends = (30, 30, 9, 30, 17, 30)
+    check(
+        runner_of(family), [Generate(prompt=prompt, max_tokens=end) for prompt, end in zip(prompts, ends, strict=True)]
+    )
+
+
+def test_eighteen_requests_are_the_same_alone_with_the_arithmetic_of_a_gpu(
     runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)

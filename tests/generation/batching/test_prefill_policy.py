@@ -1,6 +1,7 @@
 """The choice of chunks, on simulated devices: a clock gives the duration of each step."""
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from statistics import mode
 
@@ -322,3 +323,27 @@ def test_where_kernels_are_compiled_a_prompt_does_not_start_with_many_short_chun
     assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
     policy.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)
     assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
+
+
+# What a prompt takes in all.
+
+
+def test_the_time_of_a_prompt_is_that_of_its_chunks() -> None:
+    device = Device(fixed_s=0.005, token_s=0.0003)
+    policy = PrefillPolicy()
+    assert policy.prefill_s(1000, 0) == math.inf
+    seconds = first_token_s(process(policy, device, running=0))
+    assert policy.prefill_s(PROMPT, 0) == pytest.approx(seconds, rel=0.1)
+
+
+def test_waiting_is_worth_a_chunk_if_it_saves_more_than_the_fixed_cost_and_a_step() -> None:
+    policy, device = PrefillPolicy(), Device(fixed_s=0.008, token_s=0.0003)
+    assert [policy.is_worth_a_chunk(tokens, 0) for tokens in (SATURATING_TOKENS - 1, SATURATING_TOKENS)] == [
+        False,
+        True,
+    ]
+    for size in (32, 64, 128):
+        policy.record_step(device.chunk_s(size, 0), 0, 1, size, 0)
+    assert [policy.is_worth_a_chunk(tokens, 0) for tokens in (26, 27)] == [False, True]
+    run(policy, device, 8)
+    assert [policy.is_worth_a_chunk(tokens, 8) for tokens in (59, 61)] == [False, True]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmwire_protocol import Generate
 from lmwire_worker.generation import prefill_policy as policy
 from lmwire_worker.generation.batching import Batch, batch, round_shape
-from lmwire_worker.generation.batching.chunks import MAX_ROUNDED_TOKENS
+from lmwire_worker.generation.batching.rows import MAX_ROUNDED_TOKENS
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import MAX_PREFILL_BATCH, GenerationRunner
 from support.runners.generation_runners import (
@@ -49,9 +49,9 @@ def runner(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gen
 def preparing(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GenerationRunner]:
     monkeypatch.setattr(batch, "compiles_each_shape", lambda: True)
     runner.clear_cache()
-    runner.stepper.discard_batch()
+    runner.discard_batch()
     yield runner
-    runner.stepper.discard_batch()
+    runner.discard_batch()
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_as_many_rows_as_a_shape_has_are_processed(runner: GenerationRunner, sha
 def test_answers_are_the_same_with_rounded_shapes(count: int, runner: GenerationRunner) -> None:
     requests = [request(length, temperature=length % 2) for length in LENGTHS[:count]]
     padded = ask(runner, *requests, seeds=range(count))
-    runner.stepper.discard_batch()
+    runner.discard_batch()
     with pytest.MonkeyPatch.context() as plain:
         plain.setattr(batch, "compiles_each_shape", lambda: False)
         assert [answer.token_ids for answer in ask(runner, *requests, seeds=range(count))] == [
@@ -159,7 +159,7 @@ def test_padding_rows_take_no_memory_after_the_prefill(
 ) -> None:
     padded = prompt_bytes(runner)
     monkeypatch.setattr(batch, "compiles_each_shape", lambda: False)
-    runner.stepper.discard_batch()
+    runner.discard_batch()
     assert padded == prompt_bytes(runner)
 
 
@@ -169,7 +169,7 @@ def prompt_bytes(runner: GenerationRunner) -> int:
     for length in LENGTHS[:5]:
         driver.add(length, request(length))
     driver.step()
-    rows = runner.stepper.batch
+    rows = runner.batch
     assert isinstance(rows, Batch)
     (group,) = rows.prompt_groups
     assert [len(state.tokens) for state in group.rows] == [length - 1 for length in LENGTHS[:5]]

@@ -43,7 +43,7 @@ class Model(llama.Model):
 def replies(runner: GenerationRunner) -> Replies:
     """Return the answers to the prompts, and the exact logits after each prompt."""
     requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
-    network: Any = runner._network
+    network: Any = runner.network
     logits = [network(mx.array([prompt])) for prompt in PROMPTS]
     return [answer.token_ids for answer in ask(runner, *requests)], [bytes(memoryview(values)) for values in logits]
 

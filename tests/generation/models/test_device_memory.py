@@ -22,15 +22,30 @@ def test_mlx_gets_the_budget_and_the_memory_of_a_step(monkeypatch: pytest.Monkey
     assert limits == [3 * GIB + device_memory.STEP_BYTES]
 
 
-def test_on_metal_no_more_is_wired_than_the_device_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
-    wired: list[int] = []
+@pytest.mark.parametrize(
+    ("weights", "pressure", "wired"),
+    [
+        (4, MemoryPressure.NORMAL, 0),
+        (6, MemoryPressure.NORMAL, 6 * GIB + device_memory.STEP_BYTES),
+        (9, MemoryPressure.NORMAL, 9 * GIB),
+        (30, MemoryPressure.NORMAL, 9 * GIB),
+        (6, MemoryPressure.WARNING, 0),
+        (6, MemoryPressure.CRITICAL, 0),
+    ],
+    ids=["small", "large", "with the reserve", "too large", "short of memory", "critically short"],
+)
+def test_on_metal_large_weights_are_wired_and_a_part_remains(
+    weights: int, pressure: MemoryPressure, wired: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
     monkeypatch.setattr(mx, "set_memory_limit", lambda limit: None)
-    monkeypatch.setattr(mx, "set_wired_limit", wired.append)
+    monkeypatch.setattr(mx, "set_wired_limit", limits.append)
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
     monkeypatch.setattr(device_memory, "device_bytes", lambda: 10 * GIB)
-    device_memory.limit_mlx_memory(3 * GIB)
-    device_memory.limit_mlx_memory(30 * GIB)
-    assert wired == [3 * GIB, 10 * GIB]
+    monkeypatch.setattr(device_memory, "read_pressure", lambda: pressure)
+    device_memory.limit_mlx_memory(9 * GIB, weights * GIB)
+    device_memory.limit_mlx_memory(9 * GIB)
+    assert limits == [wired, 0], "a model without weights to wire ends the wiring of the last one"
 
 
 def test_without_a_limit_the_budget_is_a_part_of_the_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:

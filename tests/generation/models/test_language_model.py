@@ -137,7 +137,7 @@ def test_model_types_are_those_of_mlx_lm() -> None:
         for kind, architecture in utils.MODEL_ARCHITECTURE_REMAPPING
     ]
     for config in [*renamed, {"model_type": "qwen3"}, {"model_type": "lfm2-vl", "architectures": "One"}]:
-        assert import_architecture(config).Model is utils._get_classes(config)[0], config
+        assert import_architecture(config).Model is utils._get_classes(config)[0], config  # noqa: SLF001 -- mlx-lm's
 
 
 @pytest.mark.parametrize("name", ["none", "cache", "mla"])

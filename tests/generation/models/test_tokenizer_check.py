@@ -14,7 +14,7 @@ from lmwire_worker.models import tokenizer_check
 from lmwire_worker.models.tokenizer_check import check_tokenizer
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
 from lmwire_worker.models.tokenizer_program import LINEAR_PATTERNS, read_program
-from lmwire_worker.prompts.isolated_tokenizer import IsolatedTokenizer
+from lmwire_worker.prompts.tokenization import IsolatedTokenizer
 from lmwire_worker.sandbox import Limits
 from support.media.damage import damage
 from support.media.fuzzing import fuzz_seconds

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from lmwire_protocol import Chat, Generate, Message, RegexFormat, RequestError
+from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sequence import Sequence
 from random_model import write_model
 from support.models.misbehaving_models import MARK, RAISES, write_misbehaving_model
 from support.nightly import nightly_but
@@ -67,8 +67,7 @@ def runner(request: pytest.FixtureRequest, runner_of: RunnerOf) -> GenerationRun
     """With nothing cached, and no check due within a test."""
     runner = runner_of(request.param)
     runner.clear_cache()
-    assert runner._cache_manager is not None
-    runner._cache_manager._cache._verify_interval = 1 << 30
+    runner.cache.prefix_cache.verify_interval = 1 << 30
     return runner
 
 
@@ -143,8 +142,7 @@ def test_answers_are_equal_after_a_stop_string(runner: GenerationRunner) -> None
 def test_answers_are_equal_after_evictions_in_any_order(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert runner._cache_manager is not None
-    cache = runner._cache_manager._cache
+    cache = runner.cache.prefix_cache
     chance = random.Random(1)
     bases = [[*tokens(60, seed=n), END] for n in range(3)]
     warm(runner, Generate(prompt=[*bases[0], *tokens(20)], max_tokens=4))
@@ -188,8 +186,7 @@ def test_answers_are_equal_with_any_options(fields: dict[str, Any], runner: Gene
 
 def test_a_pinned_prompt_survives_eviction(runner: GenerationRunner) -> None:
     warm(runner, Generate(prompt=tokens(90), max_tokens=0, cache="pin"))
-    assert runner._cache_manager is not None
-    runner._cache_manager.evict(1 << 40)
+    runner.cache.evict(1 << 40)
     assert warm(runner, Generate(prompt=[*tokens(90), 7, 8], max_tokens=8)) == 90
 
 
@@ -229,15 +226,15 @@ def test_a_prompt_that_passes_the_check_for_pins_fits_the_budget(
     runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pin evicts unpinned entries, and no pinned ones."""
-    manager, chat = runner._cache_manager, [*tokens(40), END, *tokens(60, seed=1)]
+    manager, chat = runner.cache, [*tokens(40), END, *tokens(60, seed=1)]
     pins = [chat, [*chat, END, *tokens(50, seed=2)], tokens(70, seed=3)]
     for prompt in pins:
         ask(runner, Generate(prompt=tokens(200, seed=4), max_tokens=0))
         request = Generate(prompt=prompt, max_tokens=4, cache="pin")
-        (stream,) = runner._preparer.build_sequences(0, request, 0, runner._preparer.prepare(request), plain_text=False)
+        (stream,) = runner.preparer.build_sequences(0, request, 0, runner.preparer.prepare(request), plain_text=False)
 
         def refused(budget: int, stream: Sequence = stream) -> bool:
-            monkeypatch.setattr(manager._cache, "budget", budget)
+            monkeypatch.setattr(manager.prefix_cache, "budget", budget)
             try:
                 manager.check_pin(stream)
             except RequestError as error:
@@ -302,8 +299,7 @@ def test_answers_are_equal_with_a_quantized_cache(tmp_path: Path) -> None:
 
 
 def test_verification_of_a_correct_entry_changes_nothing(runner: GenerationRunner) -> None:
-    assert runner._cache_manager is not None
-    runner._cache_manager._cache._verify_interval = 2
+    runner.cache.prefix_cache.verify_interval = 2
     request = Generate(prompt=tokens(40), max_tokens=6, n=2, temperature=1.0)
     for _ in range(5):
         for one, other in zip(choices(runner, request), choices(runner, replace(request, cache="off")), strict=True):
@@ -317,9 +313,8 @@ def test_verification_of_a_correct_entry_changes_nothing(runner: GenerationRunne
 def test_verification_drops_a_wrong_entry(runner: GenerationRunner) -> None:
     request = Generate(prompt=tokens(40), max_tokens=6)
     ask(runner, request)
-    assert runner._cache_manager is not None
-    cache = runner._cache_manager._cache
-    for node in cache._root.subtree():
+    cache = runner.cache.prefix_cache
+    for node in cache.root.subtree():
         node.slices = [[array + mx.random.normal(array.shape) for array in arrays] for arrays in node.slices]
         for part in node.snapshot or ():
             arrays = getattr(part, "cache", None)
@@ -327,9 +322,9 @@ def test_verification_drops_a_wrong_entry(runner: GenerationRunner) -> None:
                 part.cache = [array + mx.random.normal(array.shape) for array in arrays]
             else:
                 part.values = part.values + mx.random.normal(part.values.shape)
-    cache._verify_interval = 1
+    cache.verify_interval = 1
     (answer,) = ask(runner, request)
-    cache._verify_interval = 1 << 30
+    cache.verify_interval = 1 << 30
     same(answer, ask(runner, replace(request, cache="off"))[0])
     stats = runner.cache_stats()
     assert stats is not None
@@ -351,10 +346,27 @@ def test_nothing_of_a_failed_step_is_cached(tmp_path: Path) -> None:
 
 def test_a_pin_is_refused_for_a_model_whose_caches_cannot_be_stored(tmp_path: Path) -> None:
     runner = open_runner(write_misbehaving_model(tmp_path / "custom", RAISES), trust_remote_code=True)
-    assert runner._cache_manager is not None
-    runner._cache_manager._schema.is_supported = False
+    runner.cache.schema.is_supported = False
     with pytest.raises(RequestError) as caught:
         runner.add(0, Generate(prompt=[65], cache="pin"), 0)
     assert (caught.value.code, caught.value.field) == ("unsupported", "cache")
     assert runner.cache_stats() is None
     assert [answer.token_ids for answer in ask(runner, Generate(prompt=[65, 66], max_tokens=2))] == [[67, 68]]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3_next"])
+def test_a_report_says_where_a_prompt_ceases_to_be_known(family: str, runner_of: RunnerOf) -> None:
+    runner = runner_of(family)
+    runner.clear_cache()
+    known, other = tokens(60, seed=8), 251
+    asked: list[tuple[int, str | None] | None] = []
+    for prompt, report in ((known, True), ([*known[:40], other, *known[41:]], True), (known[:30], False)):
+        request = Generate(prompt=prompt, max_tokens=1, cache_report=report)
+        admitted = runner.add(1, request, 0)
+        runner.start_waiting()
+        miss = admitted.cache_miss
+        asked.append(miss and (miss.known_tokens, miss.token))
+        while runner.table:
+            runner.step()
+    text = runner.preparer.format_logprob.text(other)
+    assert asked == [(0, None), (40, text), None]

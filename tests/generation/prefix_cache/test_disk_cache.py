@@ -1,6 +1,7 @@
 """The prefix cache on disk: which entries are stored, and which files are ignored."""
 
 import errno
+import math
 import os
 import shutil
 import stat
@@ -14,7 +15,8 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate, Load
-from lmwire_worker.generation.disk_cache_options import DiskCacheOptions
+from lmwire_worker.engine.load_context import DiskCacheOptions
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.prefix_cache import disk_tier as disk_module
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
@@ -63,7 +65,9 @@ class Workers:
 
 
 @pytest.fixture
-def workers(tmp_path: Path, folder_of: Callable[[str], Path]) -> Iterator[Workers]:
+def workers(tmp_path: Path, folder_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    """Their models compute so slowly that every read is worth it."""
+    monkeypatch.setattr(PrefillPolicy, "prefill_s", lambda *_: math.inf)
     workers = Workers(tmp_path / "kept", folder_of)
     yield workers
     for runner in workers.open_runners:
@@ -79,7 +83,7 @@ def cached(runner: GenerationRunner, wanted: Generate) -> tuple[int, Answer]:
     driver = Driver(runner)
     admitted = runner.add(0, wanted, 0)
     driver.choices[0] = [Answer()]
-    driver._unfinished[0] = 1
+    driver.unfinished[0] = 1
     answer = driver.finish()[0]
     return admitted.cached_tokens, answer
 
@@ -287,6 +291,25 @@ def test_clearing_the_cache_removes_the_models_files(workers: Workers) -> None:
     assert cached(runner, request())[0] == 0
 
 
+def test_what_is_sooner_computed_than_read_is_computed(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT, OTHER, PROMPT[::-1])
+    predicted = iter([0.0, 0.0, float(SECONDS)])
+    monkeypatch.setattr(PrefillPolicy, "prefill_s", lambda *_: next(predicted))
+    runner = workers.start()
+    assert cached(runner, request())[0] == 149, "nothing was measured yet"
+    assert cached(runner, request(OTHER))[0] == 0
+    assert cached(runner, request(PROMPT[::-1]))[0] == 149
+
+
+def test_a_slow_disk_is_tried_again_after_a_while(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workers, PROMPT, OTHER)
+    tier = workers.start().cache.prefix_cache.disk
+    assert tier is not None
+    tier.token_s = 1.0
+    tries = [tier.start_reading(OTHER, 0, list, lambda *_: 100.0) for _ in range(5)]
+    assert [each is not None for each in tries] == [False, False, False, False, True]
+
+
 def test_reading_does_not_hold_other_answers_up(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     (cold,) = leave(workers, PROMPT)
     release = hold_up(monkeypatch, "read")
@@ -321,7 +344,7 @@ def test_what_was_dropped_of_a_beginning_while_the_rest_was_read_is_computed_aga
     release = hold_up(monkeypatch, "read")
     driver = Driver(runner)
     driver.add(0, request(PROMPT + OTHER))
-    runner._cache_manager.evict(2**30)
+    runner.cache.evict(2**30)
     release.set()
     answer = driver.finish()[0]
     assert (stats := runner.cache_stats()) and stats.misses == 1

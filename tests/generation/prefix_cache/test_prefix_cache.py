@@ -8,8 +8,8 @@ import mlx.core as mx
 import pytest
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 
-from lmwire_worker.generation.prefix_cache import CacheHit, CacheSchema, PrefixCache
-from lmwire_worker.generation.prefix_cache.radix_tree import Slices
+from lmwire_worker.generation.caches import CacheSchema, Slices
+from lmwire_worker.generation.prefix_cache import CacheHit, PrefixCache
 from lmwire_worker.generation.prefix_cache.store import MIN_HIT_TOKENS
 
 TOKEN_BYTES = 2 * 2 * 4
@@ -78,7 +78,7 @@ class Recurrent(Plain):
 
 
 def check_bytes(cache: PrefixCache) -> None:
-    nodes = [node for node in cache._root.subtree() if node is not cache._root]
+    nodes = [node for node in cache.root.subtree() if node is not cache.root]
     assert cache.bytes == sum(node.bytes for node in nodes)
     stats = cache.stats()
     assert (stats.bytes, stats.entries) == (cache.bytes, len(nodes))
@@ -86,6 +86,18 @@ def check_bytes(cache: PrefixCache) -> None:
 
 
 # What is found.
+
+
+def test_it_tells_where_a_prompt_ceases_to_be_known_and_whether_it_differs_there() -> None:
+    plain = Plain()
+    assert plain.cache.common_tokens([1, 2, 3]) == (0, False), "nothing is cached"
+    plain.store(1, 2, 3, 4)
+    plain.store(1, 2, 9)
+    assert plain.cache.common_tokens([1, 2, 3, 7, 0]) == (3, True)
+    assert plain.cache.common_tokens([1, 2, 8, 0]) == (2, True), "between two that are cached"
+    assert plain.cache.common_tokens([5, 0]) == (0, True)
+    assert plain.cache.common_tokens([1, 2, 3, 4, 5, 0]) == (4, False), "what is cached ends there"
+    assert plain.cache.common_tokens([1, 2, 3]) == (2, True), "the last token is always computed"
 
 
 def test_nothing_is_known_at_first() -> None:

@@ -8,8 +8,8 @@ from mlx import nn
 from mlx.utils import tree_map
 from mlx_lm.models.cache import make_prompt_cache
 
+from lmwire_worker.generation.cache_manager import logits_match
 from lmwire_worker.generation.language_model import open_shared_weights
-from lmwire_worker.generation.prefix_cache import logits_match
 from lmwire_worker.models.resolve import find_folder
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol.events import SamplingDefaults
-from lmwire_worker.models.sampling_defaults import read_sampling_defaults
+from lmwire_worker.models.model_info import read_sampling_defaults
 from random_model import write_model
 from support.process.worker_process import Event, WorkerProcess
 

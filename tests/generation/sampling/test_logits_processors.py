@@ -11,13 +11,13 @@ import pytest
 from mlx_lm.sample_utils import make_logits_processors
 
 from lmwire_protocol import Generate, RequestError
+from lmwire_worker.generation.preparation import check_logit_bias
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.sampling.logits_processors import (
     BANNED_LOGIT,
     WINDOW_STEP,
     EosBan,
     Penalties,
-    check_logit_bias,
 )
 from support.runners.generation_runners import ask, stock
 

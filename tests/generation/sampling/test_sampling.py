@@ -13,9 +13,7 @@ from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p, apply_xtc
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.runner import GenerationRunner
-from lmwire_worker.generation.sampling.counter_rng import uniform_at
-from lmwire_worker.generation.sampling.filters import Xtc
-from lmwire_worker.generation.sampling.sampler import BatchSampler, TokenWeights
+from lmwire_worker.generation.sampling.sampler import BatchSampler, TokenWeights, Xtc, uniform_at
 from support.runners.generation_runners import ask
 
 VOCABULARIES = (50, 512, 3000)

@@ -15,7 +15,8 @@ from lmwire_protocol.messages import Message
 from lmwire_worker.generation.structured_output import token_masks
 from lmwire_worker.generation.structured_output.constraint import Constraint
 from lmwire_worker.generation.structured_output.token_masks import TokenMasks
-from support.runners.constrained import Speaker, allowed_tokens, write_tokenizer
+from lmwire_worker.tool_parsers import FORMATS
+from support.runners.constrained import Speaker, allowed_tokens, tool, write_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,16 @@ def test_the_budget_covers_all_reasoning_together(speaker: Speaker) -> None:
     assert allowed(speaker, constraint, word) == {close}
 
 
+def test_a_call_that_ends_reasoning_ends_what_the_budget_counts(speaker: Speaker) -> None:
+    syntax = replace(speaker.syntax, tools=FORMATS["qwen3_coder"])
+    (word,), start = tokens(speaker, "ka"), tokens(speaker, "<tool_call>")
+    request = chat(reasoning_budget=len(start) + 1, tools=[tool("look")])
+    constraint = speaker.grammars.make_constraint(request, syntax, True)
+    assert constraint is not None
+    for newest in (0, *start, word, word, word):
+        assert len(allowed(speaker, constraint, newest)) == speaker.size
+
+
 def test_a_marker_of_several_tokens_is_forced_token_by_token(speaker: Speaker) -> None:
     syntax = replace(speaker.syntax, think_start="{", think_end="(end)\n")
     request = chat(reasoning_budget=1, format=RegexFormat("[a-z]{3}"))
@@ -193,38 +204,68 @@ def test_a_reasoning_budget_is_ignored_for_a_model_without_reasoning(speaker: Sp
     assert speaker.grammars.make_constraint(chat(reasoning_budget=1), syntax, False) is None
 
 
-@pytest.mark.parametrize("is_preferred", [True, False])
-def test_reasoning_that_nobody_asked_for_opens_a_forced_answer_only_if_the_model_prefers_it(
-    speaker: Speaker, is_preferred: bool
+LOOK = tool("look", deep={"type": "boolean"})
+FORCED = {"format": {"format": RegexFormat("[a-z]{3}")}, "call": {"tools": [LOOK], "tool_choice": "required"}}
+MARKERS = [("<think>", "</think>"), ("<thought>", "</thought>"), ("Here I think:", "Here I answer:")]
+"""Markers around reasoning: a token, text that begins as a call does, and a sentence."""
+
+
+def written(speaker: Speaker, request: Chat, markers: tuple[str, str], preferred: str) -> str:
+    """Return what a model writes that prefers this text to all others, and writes anything allowed after it."""
+    syntax = replace(speaker.syntax, think_start=markers[0], think_end=markers[1], tools=FORMATS["json_tools"])
+    masks = TokenMasks([speaker.grammars.make_constraint(request, syntax, False, opening="<assistant>")])
+    answer, newest = "", 0
+    for token in tokens(speaker, preferred):
+        logits = mx.zeros((1, speaker.size))
+        logits[0, token] = 1.0
+        newest = int(np.asarray(masks(logits, [newest])[0]).argmax())
+        answer += speaker.tokenizer.decode([newest])
+    return answer
+
+
+@pytest.mark.parametrize("markers", MARKERS)
+@pytest.mark.parametrize("space", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("forced", FORCED)
+def test_reasoning_that_nobody_asked_for_opens_a_forced_answer_if_the_model_prefers_it(
+    speaker: Speaker, markers: tuple[str, str], space: str, forced: str
 ) -> None:
-    (start,) = tokens(speaker, "<think>")
-    logits = mx.zeros((1, speaker.size))
-    logits[0, start if is_preferred else start - 1] = 1.0
-    masks = TokenMasks([speaker.constraint(chat(format=RegexFormat("[a-z]{3}")))])
-    masked = np.asarray(masks(logits, [0]))
-    assert np.isfinite(masked[0]).any()
-    assert np.isfinite(masked[0, start]) == is_preferred
+    thought = f"{space}{markers[0]}So"
+    assert written(speaker, chat(**FORCED[forced]), markers, thought) == thought
 
 
-def test_the_same_holds_after_white_space_at_the_start(speaker: Speaker) -> None:
-    (start,), (letter,) = tokens(speaker, "<think>"), tokens(speaker, "a")
-    space = tokens(speaker, "a\n")[-1]
-    request = chat(format=RegexFormat("[a-z]{3}"))
-    constraint = speaker.grammars.make_constraint(request, speaker.syntax, False, opening="<assistant>")
-    masks = TokenMasks([constraint])
-    logits = mx.zeros((1, speaker.size))
-    logits[0, letter] = 1.0
-    for newest in (0, space):
-        masked = np.asarray(masks(logits, [newest]))
-        assert np.isfinite(masked[0, letter])
-        assert not np.isfinite(masked[0, start])
-    logits[0, start] = 2.0
-    assert np.isfinite(np.asarray(masks(logits, [space]))[0, start])
+@pytest.mark.parametrize("markers", MARKERS)
+@pytest.mark.parametrize(
+    ("forced", "preferred"),
+    [
+        ("format", "Sure, here it is"),
+        ("format", "\n\nSure, here"),
+        ("call", "Sure, here it is"),
+        ("call", "\n\nSure, here"),
+        ("call", "<so I look"),  # its first letter is that of the call, too
+    ],
+)
+def test_a_mask_leads_no_forced_answer_into_reasoning_that_nobody_asked_for(
+    speaker: Speaker, markers: tuple[str, str], forced: str, preferred: str
+) -> None:
+    answer = written(speaker, chat(**FORCED[forced]), markers, preferred).strip()
+    assert "<tool_call>".startswith(answer[:11]) if forced == "call" else re.match("[a-z]", answer)
 
 
-def test_the_reasoning_of_a_forced_answer_leaves_room_for_the_answer(speaker: Speaker) -> None:
-    request = chat(format=RegexFormat("[a-z]{3}"), max_tokens=8)
-    masks = TokenMasks([speaker.constraint(request, thinking=True)])
+@pytest.mark.parametrize("markers", MARKERS)
+def test_reasoning_that_was_asked_for_needs_no_preference(speaker: Speaker, markers: tuple[str, str]) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), reasoning="on")
+    syntax = replace(speaker.syntax, think_start=markers[0], think_end=markers[1])
+    constraint = speaker.grammars.make_constraint(request, syntax, False)
+    assert constraint is not None
+    assert tokens(speaker, markers[0])[0] in allowed(speaker, constraint)
+
+
+@pytest.mark.parametrize(("most", "room"), [(8, 9), (None, 8)])
+def test_the_reasoning_of_a_forced_answer_leaves_room_for_the_answer(
+    speaker: Speaker, most: int | None, room: int
+) -> None:
+    request = chat(format=RegexFormat("[a-z]{3}"), max_tokens=most)
+    masks = TokenMasks([speaker.grammars.make_constraint(request, speaker.syntax, True, room=room)])
     (word,), closing = tokens(speaker, "ka"), tokens(speaker, "</think>")
     allowed = allowed_tokens(masks, [0], speaker.size)
     for _ in range(4):

@@ -86,7 +86,7 @@ class EmbeddingNetwork:
         width = max(len(row.tokens) for row in rows)
         ids = mx.array([[*row.tokens, *[self.padding] * (width - len(row.tokens))] for row in rows])
         mask = mx.array([[1] * len(row.tokens) + [0] * (width - len(row.tokens)) for row in rows])
-        output = self._run(ids, mask, rows)
+        output = self.run(ids, mask, rows)
         vectors = output.text_embeds.astype(mx.float32)
         if not self._recipe.normalized and not all(normalize):
             scaled = mx.array(list(normalize))[:, None]
@@ -96,7 +96,8 @@ class EmbeddingNetwork:
     def _load(self, folder: Path) -> Any:
         return load_embedding_model(folder, lazy=True)
 
-    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
+    def run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
+        """Return the model's output for padded rows."""
         return self.module(ids, attention_mask=mask)
 
     def _pooled(self, hidden: mx.array, mask: mx.array) -> mx.array:

@@ -66,7 +66,8 @@ class VisionEmbeddingNetwork(EmbeddingNetwork):
     def _load(self, folder: Path) -> Any:
         return load_encoder_model(folder, model_remapping=ARCHITECTURES, lazy=True)
 
-    def _run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
+    def run(self, ids: mx.array, mask: mx.array, rows: Sequence[EmbeddingInput]) -> Any:
+        """Return the model's output for padded rows and their images."""
         language: Any = self.module.language_model
         language._position_ids = language._rope_deltas = None  # it would reuse those of the last inputs
         images = [row.pixels for row in rows if row.pixels is not None]

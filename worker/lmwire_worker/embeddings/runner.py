@@ -22,7 +22,7 @@ from ..engine.preparation import PreparationThreads, Prepared
 from ..media import Image, MediaReader, find_media_refs
 from ..models.device_memory import format_bytes
 from ..models.uncached_runner import UncachedRunner
-from ..prompts.isolated_tokenizer import MEMORY_PER_TEXT_BYTE
+from ..prompts.tokenization import MEMORY_PER_TEXT_BYTE
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
 from .qwen3_vl import VisionInputTokenizer
@@ -84,14 +84,14 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
     ) -> None:
         super().__init__()
         self.model = model
-        self._network: EmbeddingNetwork | None = network
-        self._inputs = inputs
+        self.network: EmbeddingNetwork | None = network
+        self.inputs = inputs
         self._vision_inputs = inputs if isinstance(inputs, VisionInputTokenizer) else None
         self._width = width
         self._budget = budget
         self._reader = reader
         self._preparer = PreparationThreads({"plain": 1, "large": 1})
-        self._rows_together = MAX_STEP_ROWS if network.supports_batching else 1
+        self.rows_together = MAX_STEP_ROWS if network.supports_batching else 1
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -101,7 +101,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             return None
         items = find_media_refs(request) if isinstance(request, Embed) and self._vision_inputs else []
         characters = sum(map(len, _texts(request)))
-        if not items and characters < SMALL_CHARACTERS and self._inputs.is_quick:
+        if not items and characters < SMALL_CHARACTERS and self.inputs.is_quick:
             return None
         kind = "large" if characters > MANY_CHARACTERS else "plain"
         work = partial(self._inputs_of if isinstance(request, Embed) else self._prompt_of, request)
@@ -123,7 +123,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             problem = f"dimensions: this model's vectors have {self._width} numbers, not {dimensions}"
             raise RequestError("invalid_request", problem, field="dimensions")
         inputs = prepared.result() if isinstance(prepared, Prepared) else self._inputs_of(request)
-        self._requests.append(_EmbedState(key, request.normalize, dimensions, deque(inputs)))
+        self.requests.append(_EmbedState(key, request.normalize, dimensions, deque(inputs)))
         return AdmittedRequest(prompt_tokens=0)  # each vector brings the count of its input
 
     def step(self) -> list[RunnerEvent]:
@@ -141,7 +141,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
     def _release(self) -> None:
         self._reader.close()
         self._preparer.close()
-        self._network = None
+        self.network = None
 
     # Inputs. Any thread may call these methods.
 
@@ -160,7 +160,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         if request.prompt is None:
             problem = "messages: an embedding model has no chat template; give `prompt`"
             raise RequestError("unsupported", problem, field="messages")
-        return self._text_tokens(request.prompt, "prompt"), self._inputs.render(request.prompt)
+        return self._text_tokens(request.prompt, "prompt"), self.inputs.render(request.prompt)
 
     def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> EmbeddingInput:
         """Return the input of a part. `images` yields its image, if it is one. Raises RequestError."""
@@ -168,7 +168,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             read = self._image(field, images)
         else:
             text = part.text if isinstance(part, TextPart) else part
-            if len(text) > SMALL_CHARACTERS and (least := self._inputs.min_tokens(text)) > self.model.context_len:
+            if len(text) > SMALL_CHARACTERS and (least := self.inputs.min_tokens(text)) > self.model.context_len:
                 problem = f"{field}: comes to {least} tokens at least, and the model takes {self.model.context_len}"
                 raise RequestError("context_overflow", problem, field=field)
             read = EmbeddingInput(self._text_tokens(text, field))
@@ -204,7 +204,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             problem = f"{field}: to tokenize it takes {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
         try:
-            return self._inputs.tokens(text, field)
+            return self.inputs.tokens(text, field)
         except ValueError as error:
             raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
 
@@ -214,8 +214,8 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         """Return the next inputs of the request whose turn it is, and in the remaining places those of others."""
         rows: list[_Row] = []
         width = 0
-        for held in self._requests:
-            while held.waiting and len(rows) < self._rows_together:
+        for held in self.requests:
+            while held.waiting and len(rows) < self.rows_together:
                 index, read = held.waiting[0]
                 wider = max(width, len(read.tokens))
                 if rows and wider * (len(rows) + 1) > MAX_STEP_TOKENS:
@@ -223,18 +223,18 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
                 width = wider
                 held.waiting.popleft()
                 rows.append(_Row(held, index, read))
-        self._requests.rotate(-1)
+        self.requests.rotate(-1)
         return rows
 
     def _embed(self, rows: Sequence[_Row]) -> list[RunnerEvent]:
-        assert self._network is not None
-        vectors = self._network.embed([row.input for row in rows], normalize=[row.state.normalize for row in rows])
+        assert self.network is not None
+        vectors = self.network.embed([row.input for row in rows], normalize=[row.state.normalize for row in rows])
         events: list[RunnerEvent] = []
         for row, whole in zip(rows, vectors, strict=True):
             vector = _truncate(whole, row.state.dimensions, normalize=row.state.normalize)
             events.append(EmbeddingOutput(row.state.key, row.index, vector, len(row.input.tokens)))
         done = {row.state.key for row in rows if not row.state.waiting}
-        self._requests = deque(held for held in self._requests if held.key not in done)
+        self.requests = deque(held for held in self.requests if held.key not in done)
         return events
 
     def _embed_alone(self, rows: Sequence[_Row]) -> list[RunnerEvent]:

@@ -10,17 +10,20 @@ say so.
 
 from array import array
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
 from lmwire_protocol import Chat, Embed, Generate, Load, RequestError, Speak, Tokenize, Transcribe
 from lmwire_protocol.events import (
+    CacheMiss,
     CacheStats,
     Channel,
     FinishReason,
     Logprob,
     Quantization,
+    RankInfo,
     SamplingDefaults,
     Stage,
     Unit,
@@ -58,9 +61,12 @@ class ModelInfo(Struct, frozen=True):
     adapter_path: str | None = None
     chat_template_name: str | None = None
     tool_format: str | None = None
-    tool_format_assumed: bool | None = None
+    tool_format_note: str | None = None
     sampling_defaults: SamplingDefaults | None = None
     reasoning_efforts: list[str] | None = None
+    ranks: RankInfo | None = None
+    tokenizer_vocab_size: int | None = None
+    """Tokens of the tokenizer without added ones, for bridge sessions alone; None if unknown."""
 
 
 class MemoryUsage(Struct, frozen=True):
@@ -71,12 +77,29 @@ class MemoryUsage(Struct, frozen=True):
     peak_bytes: int = 0
 
 
+class Status(Enum):
+    """Place of a request on its way, and of each of its sequences: the choices that a runner computes."""
+
+    PREPARING = "preparing"
+    """Threads read its media, make its prompt and compile its grammar."""
+    WAITING = "waiting"
+    """It waits for its turn, for memory, or for a part of its prompt: from the disk, or from another's prefill."""
+    PREFILLING = "prefilling"
+    DECODING = "decoding"
+    """It is being answered, whatever the model does for that."""
+    RESTARTING = "restarting"
+    """After a failed step: it is outside of the batch, and will be computed again from its tokens."""
+    ENDED = "ended"
+
+
 class AdmittedRequest(Struct):
     """A request that a runner has accepted."""
 
     prompt_tokens: int
     cached_tokens: int = 0
     """Prompt tokens from the prefix cache. The runner may set it until prefill starts."""
+    cache_miss: CacheMiss | None = None
+    """Why not all of them came from there, if the request asks for that. The runner may set it until prefill starts."""
 
 
 class PrefillProgress(Struct):
@@ -205,6 +228,17 @@ class Preparation(Protocol):
         ...
 
 
+class PreparedPrompt(Struct, frozen=True):
+    """A prompt that one rank has rendered and tokenized for all: limits of time may end the same work elsewhere."""
+
+    tokens: bytes
+    """The token ids after truncation, int32."""
+    opening: str
+    """The end of the text that belongs to the assistant's turn."""
+    effort_budget: int | None
+    """The reasoning budget that stands for an effort, in tokens; None without one."""
+
+
 class ModelRunner(Protocol):
     """One loaded model and the requests that it serves.
 
@@ -308,6 +342,30 @@ class ModelRunner(Protocol):
 
     def close(self) -> int:
         """Release all memory, and return the bytes freed. The runner has no request."""
+        ...
+
+
+class RankRunner(ModelRunner, Protocol):
+    """The runner of a rank's part of a model."""
+
+    def prepare(
+        self,
+        request: InferenceCommand | Tokenize,
+        ready: Callable[[], None],
+        size: int = 0,
+        *,
+        share: Callable[[PreparedPrompt], None] | None = None,
+        prompt: PreparedPrompt | None = None,
+    ) -> Preparation | None:
+        """Prepare a request; see `ModelRunner.prepare`.
+
+        Args:
+            request: The request.
+            ready: Called from another thread when it is done.
+            size: Size of the request's line, in bytes.
+            share: Called from another thread, before `ready`, with the prompt of a request that has been prepared.
+            prompt: What rank 0 has shared; None to render and tokenize.
+        """
         ...
 
 

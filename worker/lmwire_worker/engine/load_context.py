@@ -1,4 +1,4 @@
-"""The context of one load, for the loaders of all kinds of models."""
+"""The context of one load, for the loaders of all kinds of models, and the operator's options of the disk cache."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +11,25 @@ from lmwire_protocol import Load, RequestError
 from ..media import MediaPolicy
 from .interface import Report
 
+DEFAULT_DISK_BYTES: Final = 16 * 2**30
+
+
+class DiskCacheOptions(Struct, frozen=True):
+    """The options for all models together.
+
+    Args:
+        directory: The directory of the files.
+        budget_bytes: Maximum size of all files.
+        log: Receives a line for each file that is ignored or cannot be written.
+    """
+
+    directory: Path
+    budget_bytes: int
+    log: Callable[[str], None]
+
+
 _SETTINGS_OF_TEXT: Final = (
-    *("adapter_path", "draft_path", "chat_template_name", "tool_format", "kv_bits", "reasoning_start"),
+    *("adapter_path", "draft_path", "chat_template_name", "tool_format", "kv_bits", "dtype", "reasoning_start"),
 )
 """Fields of a load that only models which write text use."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from ..process.cancellation import Cancellation
+from ..sandbox.process import Cancellation
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class PreparationThreads:
     """
 
     def __init__(self, threads: Mapping[str, int], scarce: Sequence[str] = ()) -> None:
-        self._threads = {kind: ThreadPoolExecutor(count, f"prepare-{kind}") for kind, count in threads.items()}
+        self.threads = {kind: ThreadPoolExecutor(count, f"prepare-{kind}") for kind, count in threads.items()}
         self._slots = {kind: threading.Semaphore(MAX_PREPARATIONS) for kind in scarce}
 
     def start(
@@ -110,7 +110,7 @@ class PreparationThreads:
 
         def submit() -> None:
             try:
-                self._threads[kind].submit(_work, reference, work, self._slots.get(kind))
+                self.threads[kind].submit(_work, reference, work, self._slots.get(kind))
             except BaseException as error:  # the runner was closed meanwhile, or the system starts no further thread
                 if (waiting := reference()) is not None:
                     waiting.fail(error)
@@ -123,7 +123,7 @@ class PreparationThreads:
 
     def close(self) -> None:
         """End the threads after their present work."""
-        for threads in self._threads.values():
+        for threads in self.threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
 

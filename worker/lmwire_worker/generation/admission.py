@@ -13,7 +13,7 @@ from ..engine.interface import InsufficientMemory, ModelInfo
 from ..models.device_memory import format_bytes
 from ..models.load_estimate import MIN_CONTEXT_TOKENS
 from .batching import assign_buckets, max_padding_tokens
-from .prefix_cache import flatten_caches
+from .caches import flatten_caches
 
 CACHE_STEP_TOKENS: Final = 256
 """Tokens by which mlx-lm's caches grow at a time."""
@@ -130,7 +130,7 @@ class Admission:
     """
 
     def __init__(self, budget: MemoryBudget, cached: EvictableCache) -> None:
-        self._budget = budget
+        self.budget = budget
         self._cached = cached
 
     def check(
@@ -153,7 +153,7 @@ class Admission:
             prompt_tokens + (RESERVED_ANSWER_TOKENS if max_tokens is None else min(max_tokens, RESERVED_ANSWER_TOKENS))
         ] * rows
         reserved = [length + RESERVED_ANSWER_TOKENS for length in lengths]
-        if self._rows_bytes(new) + media_bytes > self._budget.total_bytes - self._budget.resident_bytes:
+        if self._rows_bytes(new) + media_bytes > self.budget.total_bytes - self.budget.resident_bytes:
             raise self._never(new, media_bytes, "")
         if not self._fit(reserved + new, media_bytes):
             if reserved:
@@ -170,8 +170,8 @@ class Admission:
 
     def _fit(self, lengths: list[int], others: int = 0) -> bool:
         """Return whether rows and other bytes fit, if necessary after evicting cache entries."""
-        free = self._budget.total_bytes - self._budget.resident_bytes - self._cached.bytes - others
-        if free >= 0 and (not lengths or len(lengths) * self._budget.row_cost.bytes(max(lengths)) <= free):
+        free = self.budget.total_bytes - self.budget.resident_bytes - self._cached.bytes - others
+        if free >= 0 and (not lengths or len(lengths) * self.budget.row_cost.bytes(max(lengths)) <= free):
             return True  # even if all are padded to the longest: the common case, and quick to compute
         excess = self._rows_bytes(lengths) - free
         return excess <= 0 or self._cached.evict(excess) >= excess
@@ -179,12 +179,12 @@ class Admission:
     def _rows_bytes(self, lengths: list[int]) -> int:
         """Return the size of rows in bytes. The rows of a batch are padded to its longest."""
         batches: dict[int, list[int]] = {}
-        for row, home in assign_buckets(dict(enumerate(lengths)), self._budget.max_padding_tokens).items():
+        for row, home in assign_buckets(dict(enumerate(lengths)), self.budget.max_padding_tokens).items():
             batches.setdefault(home, []).append(lengths[row])
-        return sum(len(batch) * self._budget.row_cost.bytes(max(batch)) for batch in batches.values())
+        return sum(len(batch) * self.budget.row_cost.bytes(max(batch)) for batch in batches.values())
 
     def _never(self, new: list[int], media_bytes: int, besides: str) -> RequestError:
-        budget = self._budget
+        budget = self.budget
         answers = f"{len(new)} answers" if len(new) > 1 else "an answer"
         answer_bytes = len(new) * budget.row_cost.bytes(new[0])
         need = f"{answers} of {new[0]} tokens, prompt included, needs {format_bytes(answer_bytes)}"

@@ -13,8 +13,7 @@ from mlx import nn
 from lmwire_protocol import RequestError
 
 from ..models.architectures import import_architecture, read_config
-from ..models.shared_weights import SharedWeights, list_files
-from ..models.weights import summarize_exception
+from ..models.weights import SharedWeights, list_files, summarize_exception
 
 _MODES: Final = {(4, 16): "nvfp4", (4, 32): "mxfp4", (8, 32): "mxfp8"}
 """MLX's modes of quantization with scales of one byte, by bits and group size."""

@@ -8,34 +8,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
+from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from lmwire_protocol import Generate, Load, RequestError
 
-from ..engine.interface import Failed, InsufficientMemory, ModelInfo, Report, TokenDelta
-from ..engine.load_context import LoadContext
+from ..engine.interface import Failed, InsufficientMemory, ModelInfo, ModelRunner, Report, TokenDelta
+from ..engine.load_context import DiskCacheOptions, LoadContext
 from ..models import device_memory
 from ..models.adapters import attach_adapter, find_adapter
-from ..models.model_info import describe_model, limit_context
-from ..models.sampling_defaults import read_sampling_defaults
-from ..models.shared_weights import SharedWeights
+from ..models.folder_check import check_folder
+from ..models.model_info import describe_model, limit_context, read_sampling_defaults
+from ..models.resolve import find_folder
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
-from ..models.weights import read_weights, summarize_exception
+from ..models.weights import SharedWeights, read_weights, summarize_exception
 from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
-from ..prompts.model_syntax import find_syntax, named_tool_format
+from ..prompts.model_syntax import find_syntax, named_tool_format, tool_format_note
 from ..prompts.model_templates import choose_template
 from ..prompts.reasoning import find_efforts
 from .admission import MemoryBudget, RowCost, short_answer_bytes
-from .disk_cache_options import DiskCacheOptions
-from .draft_model import DraftModel, open_draft_model
-from .kv_cache_quantization import quantize_cache
+from .batching import TargetDraftPair
+from .caches import name_special_caches, quantize_cache
 from .language_model import check_architecture, open_shared_weights
-from .media_backend import MediaLoader
 from .runner import GenerationRunner
 
 if TYPE_CHECKING:
+    from ..multimodal.loader import MultimodalLoader
+    from ..ranks import Ranks
     from .prefix_cache.disk_tier import DiskTier
 
 PROMPT_LENGTHS: Final = (3, 11, 6)
@@ -48,16 +51,18 @@ class TextModelLoader:
 
     Args:
         disk: The prefix cache on disk; None if nothing is written to disk.
+        ranks: The processes that hold each model together; None if this one does.
     """
 
-    def __init__(self, disk: DiskCacheOptions | None) -> None:
+    def __init__(self, disk: DiskCacheOptions | None, ranks: "Ranks | None" = None) -> None:
+        self._ranks = ranks
         self._disk_options = disk
         self._disk: DiskTier | None = None
         """The disk tier of the last model, which may still write."""
         self._last_weights: Callable[[], SharedWeights | None] = lambda: None
         """A weak reference to the weights of the last model. They live as long as its runner."""
 
-    def open(self, context: LoadContext, media_loader: MediaLoader | None) -> GenerationRunner:
+    def open(self, context: LoadContext, media_loader: "MultimodalLoader | None") -> ModelRunner:
         """Load the model of a folder; see `ModelLoader.open`.
 
         Args:
@@ -72,28 +77,43 @@ class TextModelLoader:
         template_name = choose_template(tokenizer, request.chat_template_name, context.template_dir)
         search = _start_search(tokenizer, context)
         draft = open_draft_model(request, report)
-        loaded = self._loaded_weights(folder)
+        loaded = self._loaded_weights(folder, request.dtype)
         open_weights = media_loader.open_base if media_loader else open_shared_weights
         weights = loaded or open_weights(folder, trust_remote_code=request.trust_remote_code)
-        network = _build_network(weights, request, adapter, tokenizer, media_loader)
+        if not loaded:
+            weights.cast(request.dtype)
+        network = _build_network(weights, request, adapter, tokenizer, media_loader, self._ranks)
         model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)
+        if self._ranks:
+            model = replace(model, layers=self._ranks.layers)
         if request.generation_config:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
-        limit = context.memory_limit or device_memory.default_budget()
+        neighbours = self._ranks.neighbours if self._ranks and not device_memory.has_own_memory() else 1
+        limit = context.memory_limit or device_memory.default_budget() // neighbours
         cost = _measure_row_cost(network, folder)
         if not request.force:
-            device_memory.check_fits(model, short_answer_bytes(model, cost), limit, device_memory.free_bytes())
+            device_memory.check_fits(
+                model, short_answer_bytes(model, cost), limit, device_memory.free_bytes() // neighbours
+            )
         syntax, efforts = search.result()
         model = replace(model, chat_template_name=template_name, reasoning_efforts=efforts, **_describe_tools(syntax))
-        context.release_current_model()
-        read_weights(network, folder, report, loaded.modules() if loaded else None)
-        self._last_weights = weakref.ref(weights)
+        if self._ranks:
+            self._ranks.release(json.encode(cost), context.release_current_model)
+            del weights  # it has the whole of each weight
+            weights = None
+        else:
+            context.release_current_model()
+            self._last_weights = weakref.ref(weights)
+        read_weights(network, folder, report, loaded.modules() if loaded else None, singly=self._ranks is not None)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
         disk = self._open_disk(network, request, folders)
         budget = MemoryBudget.measure(model, cost, limit)
-        device_memory.limit_mlx_memory(budget.total_bytes)
+        if self._ranks:
+            total, resident, largest = self._ranks.agree(budget.total_bytes, budget.resident_bytes, model.weights_bytes)
+            budget = replace(budget, total_bytes=total, resident_bytes=resident, weights_bytes=largest)
+        device_memory.limit_mlx_memory(budget.total_bytes, model.weights_bytes)
         media = media_loader.open(network, context.media_policy, report) if media_loader else None
         if media:
             model = replace(model, capabilities=[*model.capabilities, *media.capabilities])
@@ -101,26 +121,28 @@ class TextModelLoader:
             model = replace(model, capabilities=[*model.capabilities, "suffix"])
         batches = media_loader is None or media_loader.supports_batching
         runner = GenerationRunner(
-            network, tokenizer, model, budget, disk, media, batches=batches, weights=weights, syntax=syntax
+            *(network, tokenizer, model, budget, disk, media),
+            **{"batches": batches, "weights": weights, "syntax": syntax, "ranks": self._ranks},
         )
-        warm_up(runner, report)
-        return runner
+        served = self._ranks.serve(runner) if self._ranks else runner
+        if not self._ranks or self._ranks.rank == 0:  # which warms up all others
+            warm_up(served, report)
+        return served
 
     def flush(self) -> None:
         """Wait until the caches are on disk; see `ModelLoader.flush`. Safe in any thread."""
         if self._disk:
             self._disk.flush()
 
-    def _loaded_weights(self, folder: Path) -> SharedWeights | None:
-        """Return the weights of a folder if they are in memory."""
+    def _loaded_weights(self, folder: Path, dtype: str | None) -> SharedWeights | None:
+        """Return the weights of a folder if they are in memory, in the type of the load."""
         weights = self._last_weights()
-        return weights if weights and weights.matches(folder) else None
+        return weights if weights and weights.matches(folder, dtype) else None
 
     def _open_disk(self, network: Any, request: Load, folders: list[Path]) -> "DiskTier | None":
         if self._disk_options is None:
             return None
-        from .prefix_cache.disk_tier import open_disk_tier  # few workers have one
-        from .prefix_cache.fingerprint import fingerprint
+        from .prefix_cache.disk_tier import fingerprint, open_disk_tier  # few workers have one
 
         disk = open_disk_tier(self._disk_options, fingerprint(network, request, folders))
         self._disk = disk or self._disk
@@ -151,7 +173,7 @@ def _describe_tools(syntax: Syntax) -> dict[str, Any]:
     """Return the fields of a model's description that name its format of tool calls."""
     if syntax.tools is None:
         return {}
-    return {"tool_format": syntax.tools.name, "tool_format_assumed": syntax.assumes_tools or None}
+    return {"tool_format": syntax.tools.name, "tool_format_note": tool_format_note(syntax)}
 
 
 def _build_network(
@@ -159,10 +181,15 @@ def _build_network(
     request: Load,
     adapter: Path | None,
     tokenizer: Tokenizer,
-    media_loader: MediaLoader | None,
+    media_loader: "MultimodalLoader | None",
+    ranks: "Ranks | None",
 ) -> Any:
     """Return the network that runs, with its adapter. Its weights are not read yet."""
-    network: Any = weights.new_network()
+    if ranks:
+        network: Any = weights.modules()
+        ranks.split(network, weights.config)
+        return network
+    network = weights.new_network()
     if media_loader:
         media_loader.open_processor(network, tokenizer)
     if adapter:
@@ -172,7 +199,7 @@ def _build_network(
     return network
 
 
-def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: DraftModel) -> tuple[Any, ModelInfo]:
+def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: "DraftModel") -> tuple[Any, ModelInfo]:
     """Return the network with its draft model, and their common description."""
     pair = draft.pair_with(network, tokenizer, model.vocab_size)
     return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
@@ -189,7 +216,7 @@ def _measure_row_cost(network: Any, folder: Path) -> RowCost:
 # Trial prompts, so that the kernels are compiled before the first request.
 
 
-def warm_up(runner: GenerationRunner, report: Report) -> None:
+def warm_up(runner: ModelRunner, report: Report) -> None:
     """Run trial prompts alone and together.
 
     Args:
@@ -216,7 +243,7 @@ def warm_up(runner: GenerationRunner, report: Report) -> None:
 
 
 class _TrialRun:
-    def __init__(self, runner: GenerationRunner, report: Report, total: int) -> None:
+    def __init__(self, runner: ModelRunner, report: Report, total: int) -> None:
         self._runner = runner
         self._report = report
         self.total = total
@@ -238,3 +265,74 @@ class _TrialRun:
                 if isinstance(outcome, TokenDelta):
                     self._done += outcome.generated
                     running -= outcome.finish_reason is not None
+
+
+# A draft model, paired with its target model.
+
+
+class DraftModel(Struct, frozen=True):
+    """A model that proposes tokens for another one. Its weights are not read yet."""
+
+    network: Any
+    tokenizer: Tokenizer
+    model: ModelInfo
+
+    def pair_with(self, network: nn.Module, tokenizer: Tokenizer, vocab_size: int) -> TargetDraftPair:
+        """Return the target model and this draft model as one network.
+
+        Args:
+            network: The target model.
+            tokenizer: Its tokenizer.
+            vocab_size: Number of its tokens.
+
+        Raises:
+            RequestError: unsupported, if the draft would change answers.
+        """
+        _check_cache("model", network)
+        _check_cache("draft model", self.network)
+        if self.tokenizer.get_vocab() != tokenizer.get_vocab():
+            raise _refusal(f"{self.model.path} cannot draft for this model: their tokenizers have different tokens")
+        return TargetDraftPair(network, self.network, min(vocab_size, self.model.vocab_size))
+
+
+def open_draft_model(request: Load, report: Report) -> DraftModel | None:
+    """Return the draft model of a load; None if the load has none.
+
+    Args:
+        request: The load.
+        report: Receives the progress of a download.
+
+    Raises:
+        RequestError: model_not_found, bad_model, unsupported.
+        LoadCancelled: from `report`.
+    """
+    if request.draft_path is None:
+        return None
+    if request.kv_bits is not None:
+        raise _refusal("a draft needs caches from which tokens can be taken out again, and kv_bits are not for those")
+    try:
+        folder = find_folder(request.draft_path, report, trust_remote_code=request.trust_remote_code)
+        return _open(folder, request.dtype, trust_remote_code=request.trust_remote_code)
+    except RequestError as error:
+        error.field = "draft_path"
+        raise
+
+
+def _open(folder: Path, dtype: str | None, *, trust_remote_code: bool) -> DraftModel:
+    config = check_folder(folder, trust_remote_code=trust_remote_code)
+    check_architecture(config)
+    tokenizer = load_tokenizer(folder, config, trust_remote_code=trust_remote_code)
+    base = open_shared_weights(folder, trust_remote_code=trust_remote_code)
+    base.cast(dtype)
+    network = base.new_network()
+    return DraftModel(network, tokenizer, describe_model(folder, base.config, network, tokenizer))
+
+
+def _check_cache(name: str, network: nn.Module) -> None:
+    if kinds := name_special_caches(make_prompt_cache(network)):
+        problem = f"the {name} keeps a {kinds}, and refused tokens can only be taken out of a plain KV cache"
+        raise _refusal(problem)
+
+
+def _refusal(problem: str) -> RequestError:
+    return RequestError("unsupported", f"draft_path: {problem}", field="draft_path")

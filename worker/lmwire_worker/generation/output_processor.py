@@ -10,6 +10,7 @@ from collections.abc import Callable
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Channel, FinishReason, Logprob
+from lmwire_protocol.limits import TOOL_CALLS
 
 from ..engine.interface import Failed, RunnerEvent, TokenDelta, ToolCallDelta
 from ..output_parsing import OutputParser, TextFragment
@@ -71,6 +72,12 @@ class OutputProcessor:
         self._format_logprob = format_logprob
         self._attribution = LogprobAttribution() if request.logprobs else None
         self._has_one_call = not getattr(request, "parallel_tool_calls", True)
+        self._must_call = getattr(request, "tool_choice", None) == "required"
+        self._open_call = ""
+        """Name and arguments so far of a call that is not complete."""
+        self._held: list[ToolCallDelta] = []
+        """The events of that call, as long as it may repeat an earlier one."""
+        self._calls: set[str] = set()
 
     def add(self, token: int, logprob: LogprobHandle | None, drafted: bool) -> list[RunnerEvent]:
         """Return the events of a token.
@@ -188,10 +195,33 @@ class OutputProcessor:
         call_id = part.call_id
         if part.name is not None and call_id is None:
             call_id = _new_call_id()  # most models write none
-        events.append(
+        self._held.append(
             ToolCallDelta(self._key, part.index, self.choice, call_id, part.name, part.arguments, part.complete)
         )
-        return ("tool_calls", None) if part.complete and self._has_one_call else None
+        self._open_call += f"{part.name or ''}{part.arguments}"
+        if self._may_repeat(part.complete):
+            return ("tool_calls", None) if part.complete else None
+        events += self._held
+        self._held = []
+        if part.complete is None:
+            return None
+        call, self._open_call = self._open_call, ""
+        if part.complete:
+            self._calls.add(call)
+        is_last = part.complete and (self._has_one_call or len(self._calls) == TOOL_CALLS)
+        return ("tool_calls", None) if is_last else None
+
+    def _may_repeat(self, complete: bool | None) -> bool:
+        """Return whether the open call may become an earlier one or, if it is complete, whether it is one.
+
+        A model that must call may never end its turn, and repeat a call. Nobody wants that call, and a sent one cannot
+        be withdrawn.
+        """
+        if not self._must_call or complete is False:
+            return False
+        if complete:
+            return self._open_call in self._calls
+        return any(call.startswith(self._open_call) for call in self._calls)
 
     def _flush_scanner(self, events: list[RunnerEvent]) -> None:
         """Release text that could have become a stop string, and cannot any more."""

@@ -17,6 +17,7 @@ large a share of such a chunk, the chunk may take a few times as long. That of a
 nobody waits, since a cancel of a prompt needs no step to end.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Final
@@ -70,7 +71,7 @@ class PrefillPolicy:
         self._steps_s: deque[float] = deque(maxlen=STEP_HISTORY)
         self._chunk_cost = ChunkCostModel()
         self._batch_cost = BatchCostModel()
-        self._last_chunk = FIRST_CHUNK_PER_SHAPE if self._compiles_each_shape else FIRST_CHUNK
+        self.last_chunk = FIRST_CHUNK_PER_SHAPE if self._compiles_each_shape else FIRST_CHUNK
         self._chunk_count = 0
         """Number of chunks chosen so far."""
 
@@ -85,7 +86,7 @@ class PrefillPolicy:
             remaining: Maximum of their remaining tokens.
         """
         if prompts == 0 or not self._chunk_cost.is_known:
-            return self._last_chunk
+            return self.last_chunk
         seconds = self._max_chunk_s(running, waiting)
         if not running and waiting <= 1:
             seconds = max(seconds, min(self._chunk_cost.fixed_s / MAX_LONE_FIXED_FRACTION, MAX_LONE_CHUNK_S))
@@ -93,14 +94,11 @@ class PrefillPolicy:
         self._chunk_count += 1
         if self._chunk_count % PROBE_INTERVAL == 0:
             fitting = fitting - 1 if fitting else 1
-        most = 2 * self._last_chunk  # the model may not extrapolate further
-        self._last_chunk = min(CHUNK_SIZES[fitting], most)
-        if (
-            self._last_chunk < remaining <= most
-            and self._chunk_cost(prompts * remaining, at + remaining / 2) <= seconds
-        ):
+        most = 2 * self.last_chunk  # the model may not extrapolate further
+        self.last_chunk = min(CHUNK_SIZES[fitting], most)
+        if self.last_chunk < remaining <= most and self._chunk_cost(prompts * remaining, at + remaining / 2) <= seconds:
             return remaining  # otherwise the rest would need a chunk of its own
-        return self._last_chunk
+        return self.last_chunk
 
     def max_batch_tokens(self, running: int, waiting: int) -> int:
         """Return the maximum of the remaining tokens of all prompts in work. A single prompt may have more.
@@ -113,6 +111,30 @@ class PrefillPolicy:
             SATURATING_TOKENS,
             int(self._batch_cost.tokens_within(min(self._max_chunk_s(running, waiting), TARGET_CHUNK_S))),
         )
+
+    def prefill_s(self, tokens: int, at: int) -> float:
+        """Predict how long a prompt's tokens take alone, in seconds; infinity before any measurement.
+
+        Args:
+            tokens: Number of tokens to compute.
+            at: Number of tokens before them.
+        """
+        if not self._chunk_cost.is_known:
+            return math.inf
+        size = min(self.last_chunk, tokens)
+        return tokens / size * self._chunk_cost(size, at + tokens / 2)
+
+    def is_worth_a_chunk(self, tokens: int, running: int) -> bool:
+        """Return whether to compute tokens takes as long as one more chunk, without its tokens.
+
+        Args:
+            tokens: The tokens, over all prompts.
+            running: Answers that get a token before that chunk.
+        """
+        fixed_s, token_s = self._batch_cost.parts()
+        if not fixed_s or not token_s:  # the chunks so far do not show it
+            return tokens >= SATURATING_TOKENS
+        return tokens * token_s >= fixed_s + self._step_s(running)
 
     def record_step(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
         """Record the duration of a step.
@@ -133,7 +155,7 @@ class PrefillPolicy:
             return
         slice_s = max(seconds - self._step_s(running), seconds / 10)
         self._batch_cost.record(prompts * tokens, slice_s)
-        if tokens >= self._last_chunk:  # shorter chunks are the ends of prompts, which cost more
+        if tokens >= self.last_chunk:  # shorter chunks are the ends of prompts, which cost more
             self._chunk_cost.record(prompts * tokens, at + tokens / 2, slice_s)
 
     def _step_s(self, running: int) -> float:
@@ -271,14 +293,16 @@ class BatchCostModel:
         """Return the number of tokens that a chunk of `seconds` computes; 0 without any measurement."""
         if not self._chunks:
             return 0
-        fixed_s, token_s = self._parts()
+        fixed_s, token_s = self.parts()
         if not fixed_s:
             return seconds / token_s
         most = MAX_EXTRAPOLATION * max(tokens for tokens, _ in self._chunks)
         return min((seconds - fixed_s) / token_s, most) if token_s else most
 
-    def _parts(self) -> tuple[float, float]:
-        """Return the fixed part and the part of a token, both 0 or more, in seconds."""
+    def parts(self) -> tuple[float, float]:
+        """Return the fixed part and the part of a token, in seconds. A part that was not seen is 0."""
+        if not self._chunks:
+            return 0.0, 0.0
         ones = sum(1 / seconds for _, seconds in self._chunks)
         tokens = sum(count / seconds for count, seconds in self._chunks)
         one_one = sum(1 / seconds**2 for _, seconds in self._chunks)

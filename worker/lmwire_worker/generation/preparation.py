@@ -4,14 +4,15 @@ import contextlib
 from array import array
 from collections import abc
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize, limits
+from lmwire_protocol.commands import Generation
 
-from ..engine.interface import ModelInfo
+from ..engine.interface import ModelInfo, PreparedPrompt
 from ..engine.preparation import PreparationThreads, Prepared
 from ..media import find_media_refs
 from ..models.tokenizer import Tokenizer
@@ -21,19 +22,20 @@ from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.infill import InfillPrompts, find_infill_format
 from ..prompts.model_syntax import find_syntax
-from ..prompts.template_probe import probe_template
+from ..prompts.template_traits import probe_template
 from ..prompts.tokenization import Encoder
 from ..prompts.truncation import truncate_prompt
 from ..text_stream.detokenizer import make_detokenizers, token_bytes
 from ..text_stream.string_matcher import StringAutomaton
-from .media_backend import MediaBackend
+from .banned_strings import BannedStrings
 from .output_processor import OutputProcessor
-from .sampling.logits_processors import check_logit_bias
+from .request_table import Sequence
 from .sampling.logprobs import LogprobFormatter
-from .sequence import Sequence
-from .structured_output.constraint import Constraint, is_constrained
+from .structured_output.constraint import Constraint
 
 if TYPE_CHECKING:
+    from ..multimodal.processor import MultimodalProcessor
+    from .sampling.dry import Repetitions
     from .structured_output.constraint_factory import ConstraintFactory
 
 WorkKind = Literal["plain", "hard", "large"]
@@ -73,7 +75,7 @@ class RequestPreparer:
         tokenizer: Tokenizer,
         model: ModelInfo,
         max_bytes: int,
-        media: MediaBackend | None = None,
+        media: "MultimodalProcessor | None" = None,
         syntax: Syntax | None = None,
     ) -> None:
         self.eos_token_ids = {token for token in tokenizer.eos_token_ids if token < model.vocab_size}
@@ -86,11 +88,12 @@ class RequestPreparer:
         almost certain."""
         self._model = model
         self._media = media
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._encoder = Encoder(tokenizer, model.context_len, max_bytes)
         self._infill = InfillPrompts(infill, self._encoder) if infill else None
         self._new_detokenizer = make_detokenizers(tokenizer)
-        self.format_logprob = LogprobFormatter(token_bytes(tokenizer))
+        self._token_bytes = cache(token_bytes(tokenizer))
+        self.format_logprob = LogprobFormatter(self._token_bytes)
         """Turns log-probabilities into the form of the protocol."""
         self._syntax = syntax or find_syntax(tokenizer, model.model_type)
         self._threads = PreparationThreads(THREAD_COUNTS, scarce=("hard",))
@@ -98,7 +101,12 @@ class RequestPreparer:
         """Runs while the model warms up."""
 
     def start(
-        self, request: Generate | Chat | Tokenize, ready: Callable[[], None], size: int
+        self,
+        request: Generate | Chat | Tokenize,
+        ready: Callable[[], None],
+        size: int,
+        share: Callable[[PreparedPrompt], None] | None = None,
+        prompt: PreparedPrompt | None = None,
     ) -> Prepared[PreparedRequest] | Prepared[Prompt]:
         """Start to prepare a request; see `ModelRunner.prepare`.
 
@@ -106,9 +114,13 @@ class RequestPreparer:
             request: The request.
             ready: Called from a thread when the request is prepared.
             size: Size of the request's line, in bytes.
+            share: See `RankRunner.prepare`.
+            prompt: See `RankRunner.prepare`.
         """
-        work: Callable[..., Any] = self.read_prompt if isinstance(request, Tokenize) else self.prepare
-        return self._threads.start(_kind(request, size), partial(work, request), ready, partial(self._gather, request))
+        work: Any = partial(self.read_prompt, request)
+        if not isinstance(request, Tokenize):
+            work = partial(self._prepare, request, share, prompt)
+        return self._threads.start(_kind(request, size), work, ready, partial(self._gather, request))
 
     def close(self) -> None:
         """Stop the threads. No request may be active."""
@@ -120,7 +132,7 @@ class RequestPreparer:
     def _probe_template(self) -> None:
         """Find out what the model's chat template supports, so that the first chat need not wait for it."""
         with contextlib.suppress(RequestError):
-            probe_template(select_template(self._tokenizer, None, tools=False))
+            probe_template(select_template(self.tokenizer, None, tools=False))
 
     def read_prompt(self, request: Generate | Chat | Tokenize, media: abc.Sequence[Any] = ()) -> Prompt:
         """Return a request's prompt.
@@ -132,8 +144,8 @@ class RequestPreparer:
         Raises:
             RequestError: invalid_request, unsupported.
         """
-        expander: Any = self._media
-        return build_prompt(request, self._encoder, self._model.vocab_size, self._syntax, expander, media, self._infill)
+        vocab_size = self._model.vocab_size
+        return build_prompt(request, self._encoder, vocab_size, self._syntax, self._media, media, self._infill)
 
     def prepare(self, request: Generate | Chat, media: abc.Sequence[Any] = ()) -> PreparedRequest:
         """Do all work on a request that can take long.
@@ -145,31 +157,61 @@ class RequestPreparer:
         Raises:
             RequestError: invalid_request, unsupported, context_overflow, out_of_memory.
         """
+        return self._prepare(request, None, None, media)
+
+    def _prepare(
+        self,
+        request: Generate | Chat,
+        share: Callable[[PreparedPrompt], None] | None,
+        shared: PreparedPrompt | None,
+        media: abc.Sequence[Any] = (),
+    ) -> PreparedRequest:
+        """See `prepare` and `RankRunner.prepare`."""
+        if shared:
+            return self._complete(request, shared, None)
         check_logit_bias(request, self._model.vocab_size)
         prompt = self.read_prompt(request, media)
-        tokens = truncate_prompt(request, prompt.tokens, self._model.context_len, self._tokenizer.bos_token_id)
+        tokens, context_len = prompt.tokens, self._model.context_len
+        if len(tokens) + (1 if request.max_tokens is None else request.max_tokens) > context_len:
+            tokens = truncate_prompt(request, tokens, context_len, self.tokenizer.bos_token_id)
         if prompt.media_layout and tokens != prompt.tokens:
             problem = f"truncate: the prompt has {len(prompt.tokens)} tokens, and one with images cannot be cut"
             raise RequestError("unsupported", f"{problem}; leave out messages", field="truncate")
         _check_prompt_logprobs(request, len(tokens))
-        is_reasoning = self._initial_state(request, prompt.opening) == REASONING
-        constraint = self._constraint(request, prompt, is_reasoning)
-        return PreparedRequest(array("i", tokens), prompt.opening, prompt.media_layout, constraint)
+        ready = PreparedPrompt(array("i", tokens).tobytes(), prompt.opening, prompt.effort_budget)
+        prepared = self._complete(request, ready, prompt.media_layout)
+        if share:
+            share(ready)
+        return prepared
 
-    def _constraint(self, request: Generate | Chat, prompt: Prompt, is_reasoning: bool) -> Constraint | None:
+    def _complete(self, request: Generate | Chat, prompt: PreparedPrompt, media: MediaLayout | None) -> PreparedRequest:
+        """Compile the grammar of a request whose prompt is ready."""
+        tokens = array("i", prompt.tokens)
+        is_reasoning = self._initial_state(request, prompt.opening) == REASONING
+        constraint = self._constraint(request, prompt, is_reasoning, self._model.context_len - len(tokens))
+        return PreparedRequest(tokens, prompt.opening, media, constraint)
+
+    def _constraint(
+        self, request: Generate | Chat, prompt: PreparedPrompt, is_reasoning: bool, room: int
+    ) -> Constraint | None:
         """Return the constraint on a request's answers; None for free text."""
         own_budget = request.reasoning_budget if isinstance(request, Chat) else None
-        if own_budget is None and prompt.effort_budget is None and not is_constrained(request):
+        if own_budget is None and prompt.effort_budget is None and not _is_constrained(request):
             return None
         return self._grammars.make_constraint(
-            request, self._syntax, is_reasoning, effort_budget=prompt.effort_budget, opening=prompt.opening
+            request,
+            self._syntax,
+            is_reasoning,
+            effort_budget=prompt.effort_budget,
+            opening=prompt.opening,
+            room=room,
         )
 
     @cached_property
     def _grammars(self) -> "ConstraintFactory":
         from .structured_output.constraint_factory import ConstraintFactory  # free text needs no grammars
 
-        return ConstraintFactory(self._tokenizer, self._model.vocab_size, self.eos_token_ids)
+        return ConstraintFactory(self.tokenizer, self._model.vocab_size, self.eos_token_ids)
 
     def build_sequences(
         self, key: int, request: Generate | Chat, seed: int, prepared: PreparedRequest, *, plain_text: bool
@@ -195,9 +237,28 @@ class RequestPreparer:
                 self._output(key, choice, request, tokens, self._answer(request, state, prepared), stops),
                 prepared.constraint,
                 prepared.media,
+                self._repetitions(request),
+                self._bans(request),
             )
             for choice in range(request.n)
         ]
+
+    def _repetitions(self, request: Generate | Chat) -> "Repetitions | None":
+        """Return what DRY penalizes in an answer; None without DRY."""
+        if not request.dry_multiplier:
+            return None
+        from .sampling.dry import Repetitions  # needs numpy, and few requests ask
+
+        return Repetitions(request, self._token_bytes)
+
+    def _bans(self, request: Generate | Chat) -> BannedStrings | None:
+        if not request.banned_strings:
+            return None
+        return BannedStrings(request.banned_strings, self._token_bytes, self._ends(request))
+
+    def _ends(self, request: Generate | Chat) -> set[int]:
+        """Return the tokens that end an answer."""
+        return self.end_token_ids if _fills_gap(request) else self.eos_token_ids
 
     def _output(
         self,
@@ -214,7 +275,7 @@ class RequestPreparer:
             choice,
             request,
             max_tokens=max_tokens if request.max_tokens is None else min(request.max_tokens, max_tokens),
-            eos_token_ids=self.end_token_ids if _fills_gap(request) else self.eos_token_ids,
+            eos_token_ids=self._ends(request),
             detokenizer=self._new_detokenizer(prompt if _continues_text(request) else None),
             answer=answer,
             stops=stops,
@@ -230,9 +291,25 @@ class RequestPreparer:
         if state is None:
             return None
         assert isinstance(request, Chat), "a text that is continued has no channels"
-        reads_calls = bool(request.tools) and request.tool_choice != "none"
         drops_space = prepared.constraint is not None and prepared.constraint.drops_space
-        return OutputParser(self._syntax, state, request.tools, reads_calls, drops_space=drops_space)
+        return OutputParser(self._syntax, state, request.tools, bool(request.callable_tools), drops_space=drops_space)
+
+
+def check_logit_bias(request: Generation, vocab_size: int) -> None:
+    """Check that each biased token exists.
+
+    Args:
+        request: The request.
+        vocab_size: Number of tokens of the model.
+
+    Raises:
+        RequestError: invalid_request.
+    """
+    for token in request.logit_bias:
+        if token >= vocab_size:
+            field = f"logit_bias.{token}"
+            problem = f"{field}: {token} is not a token of this model, whose vocabulary has {vocab_size}"
+            raise RequestError("invalid_request", problem, field=field)
 
 
 def _check_prompt_logprobs(request: Generate | Chat, prompt_tokens: int) -> None:
@@ -250,9 +327,17 @@ def _continues_text(request: Generate | Chat) -> bool:
     return isinstance(request, Generate) or bool(request.prefix) or not request.add_generation_prompt
 
 
+def _is_constrained(request: Generate | Chat | Tokenize) -> bool:
+    """Return whether a grammar constrains a request's answers."""
+    if isinstance(request, Tokenize):
+        return False
+    calls = request.callable_tools if isinstance(request, Chat) else ()
+    return request.is_forced or any(tool.function.strict for tool in calls)
+
+
 def _kind(request: Generate | Chat | Tokenize, size: int) -> WorkKind:
     """Return the kind of work that a request is, so that slow requests do not delay quick ones."""
     if size > LARGE_BYTES and size - sum(len(item.media.data or "") for item in find_media_refs(request)) > LARGE_BYTES:
         return "large"
     has_template = not isinstance(request, Generate) and request.chat_template is not None
-    return "hard" if has_template or is_constrained(request) else "plain"
+    return "hard" if has_template or _is_constrained(request) else "plain"

@@ -13,8 +13,7 @@ from lmwire_protocol import DEFAULT_MODEL, FEATURES, Load, RequestError
 from lmwire_protocol.extras import not_installed, worker_install_hint, worker_not_installed
 
 from ..engine.interface import LoadCancelled, ModelRunner, Report
-from ..engine.load_context import LoadContext
-from ..generation.disk_cache_options import DiskCacheOptions
+from ..engine.load_context import DiskCacheOptions, LoadContext
 from ..media import MediaPolicy
 from ..process.exits import on_exit
 from ..process.memory_pressure import MemoryPressure
@@ -22,7 +21,8 @@ from ..process.run_files import RunFile
 
 if TYPE_CHECKING:
     from ..generation.loader import TextModelLoader
-    from ..generation.media_backend import MediaLoader
+    from ..multimodal.loader import MultimodalLoader
+    from ..ranks import Ranks
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
@@ -38,6 +38,7 @@ class MlxModelLoader:
         media: The media that requests may name; None for media inside requests alone.
         template_dir: A folder of chat templates that loads may name; None for the model's own alone.
         owns_process: The process serves nothing else, so a model's code stays refused after a load as well.
+        ranks: The processes that hold each model together; None if this one does.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class MlxModelLoader:
         template_dir: Path | None = None,
         *,
         owns_process: bool = False,
+        ranks: "Ranks | None" = None,
     ) -> None:
         self._owns_process = owns_process
+        self._ranks = ranks
         self._run_file = RunFile()
         on_exit(self._run_file.remove)
         self._memory_limit = memory_limit
@@ -145,6 +148,9 @@ class MlxModelLoader:
             return self._open_kind(kind, context)
 
     def _open_kind(self, kind: str, context: LoadContext) -> ModelRunner:
+        if self._ranks is not None and kind != "text":
+            problem = f"{context.folder} is not a model of text alone, and only those are split over ranks"
+            raise RequestError("unsupported", f"{problem}; load it without --ranks", field="path")
         if kind == "speech":
             self._require("mlx_audio", f"{context.folder} is a model that writes down speech")
             from ..transcription.loader import open_speech_model
@@ -164,10 +170,10 @@ class MlxModelLoader:
         if self._text is None:
             from ..generation.loader import TextModelLoader
 
-            self._text = TextModelLoader(self._disk)
+            self._text = TextModelLoader(self._disk, self._ranks)
         return self._text.open(context, media_loader)
 
-    def _media_loader(self, context: LoadContext) -> "MediaLoader | None":
+    def _media_loader(self, context: LoadContext) -> "MultimodalLoader | None":
         """Return the loader of a model's media part; None if the model can only be loaded without it.
 
         Raises:

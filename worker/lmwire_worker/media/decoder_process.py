@@ -16,7 +16,10 @@ from lmwire_protocol.extras import not_installed
 
 from ..media_decoder import pipes
 from .media_error import MediaError
+from .media_refs import MediaKind
 
+EXIT_TIMEOUT_S: Final = 30.0
+"""Maximum time for a process that has closed its pipe to exit, in seconds."""
 RESPONSE_TIMEOUT_S: Final = 300.0
 """Maximum time to wait for a byte of an answer, in seconds on the clock. The limit of processor time comes first."""
 _PIPE_BYTES: Final = 2**20
@@ -41,7 +44,7 @@ class DecoderProcess:
     """One decoder process, which starts at the first question. One thread asks; any thread may kill it."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._killed: subprocess.Popen[bytes] | None = None
         """The process that was killed last. It may live for a moment, and must get no further question."""
 
@@ -86,30 +89,31 @@ class DecoderProcess:
 
     def kill(self) -> None:
         """End the process. The question in progress fails."""
-        if (process := self._process) is not None:
+        if (process := self.process) is not None:
             self._killed = process
             process.kill()
 
     def close(self) -> None:
         """End the process between two questions."""
-        if self._process is not None:
+        if self.process is not None:
             self.kill()
             self._end()
 
     def _running_process(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and (self._process is self._killed or self._process.poll() is not None):
+        if self.process is not None and (self.process is self._killed or self.process.poll() is not None):
             self._end()
-        if self._process is None:
-            self._process = _start()
-        return self._process
+        if self.process is None:
+            self.process = _start()
+        return self.process
 
     def _end(self) -> int:
         """Wait for the end of the process, which closed its pipe or was killed. Return its exit status."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         assert process and process.stdin and process.stdout
         process.stdin.close()
         try:
-            status = process.wait(1)  # one that closed its pipe is about to exit with a status that has the reason
+            # One that closed its pipe exits with a status that has the reason, if the machine gives it the time.
+            status = process.wait(EXIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             status = process.wait()
@@ -188,3 +192,33 @@ def _wait(descriptor: int, event: int) -> None:
     poll.register(descriptor, event)
     if not poll.poll(RESPONSE_TIMEOUT_S * 1000):
         raise EOFError
+
+
+# Declarations of files, and the limits of decoding that follow from them.
+
+CPU_S: Final = 10.0
+"""Processor time that a decoder process may take for any file, in seconds, its start included."""
+INSPECTION_BYTES: Final = 256 * 2**20
+"""Memory that a decoder process may take for any file, in bytes: some copies of it, and tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A file's declaration of its size."""
+
+    kind: MediaKind
+    units: int
+    """Pixels or samples, which have limits for each request."""
+    result_bytes: int
+    """Memory of the worker that it takes once it is decoded, in bytes."""
+    work_bytes: int
+    """Memory of the process that decodes it, in bytes."""
+    question: Question
+    """The question that decodes it."""
+    rate: int = 0
+    """Samples per second, of a sound."""
+
+
+def no_data(size: int) -> memoryview:
+    """Refuse pixels and samples in the answer to an inspection; see `decoder_process.Buffer`."""
+    raise ValueError("an inspection has no data")

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from lmwire_protocol import RequestError
 
-from .declared import Declared
-from .decoder_process import DecoderProcess
+from .decoder_process import Declared, DecoderProcess
 from .images import Image, decode_image, inspect_image
 from .media_error import MediaError
 from .media_refs import MediaKind, MediaRef
@@ -141,7 +140,7 @@ class Decoder:
         self._report = report
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._process = DecoderProcess()
+        self.process = DecoderProcess()
 
     def start(self, job: Job) -> None:
         """Start a job. The one before must have been reported."""
@@ -152,23 +151,23 @@ class Decoder:
 
     def abort(self) -> None:
         """Kill the process, which ends the job in progress. The next job starts another process."""
-        self._process.kill()
+        self.process.kill()
 
     def close(self) -> None:
         """End the thread after its job, and the process."""
         self._jobs.put(None)
         if self._thread is None:
-            self._process.close()
+            self.process.close()
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             self._report(self, job, self._outcome(job))
             del job  # it refers to a file
-        self._process.close()
+        self.process.close()
 
     def _outcome(self, job: Job) -> Image | Sound | RequestError | None:
         try:
-            return job.run(self._process, self._policy)
+            return job.run(self.process, self._policy)
         except BaseException as error:  # the thread goes on
             return request_error(job.file, error)
 

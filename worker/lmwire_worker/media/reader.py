@@ -17,7 +17,7 @@ from typing import Any, Final
 from lmwire_protocol import RequestError
 
 from . import decoders
-from .declared import Declared
+from .decoder_process import Declared
 from .decoders import Decoder, File, Job, Recall, Work, request_error
 from .images import Image
 from .media_error import MediaError
@@ -43,10 +43,10 @@ class MediaReader:
     """
 
     def __init__(self, policy: MediaPolicy, resampled_rate: int = 0) -> None:
-        self._desk = _Desk(policy, resampled_rate)
+        self.desk = _Desk(policy, resampled_rate)
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._finalize = weakref.finalize(self, self._desk.inbox.put, None)
+        self._finalize = weakref.finalize(self, self.desk.inbox.put, None)
 
     def read(
         self,
@@ -63,20 +63,20 @@ class MediaReader:
         """
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._desk.run, name="media-desk", daemon=True)
+                self._thread = threading.Thread(target=self.desk.run, name="media-desk", daemon=True)
                 self._thread.start()
         pending = PendingMedia(len(items), ready, self)
         work = Work(items, recall, pending)
-        inbox = self._desk.inbox
+        inbox = self.desk.inbox
         # The queue may be filled by the destructor of anything: its `put` takes no lock that could be taken already.
-        weakref.finalize(pending, inbox.put, (work, self._desk.drop)).atexit = False
-        inbox.put((work, self._desk.accept))
+        weakref.finalize(pending, inbox.put, (work, self.desk.drop)).atexit = False
+        inbox.put((work, self.desk.accept))
         return pending
 
     @property
     def memory(self) -> int:
         """Bytes that all media of the worker have, which are decoded or will be next."""
-        return self._desk.memory.used
+        return self.desk.memory.used
 
     def close(self) -> None:
         """Stop the threads after their present work."""
@@ -105,8 +105,8 @@ class _Desk:
         self._jobs: Turns[Job] = Turns(policy.decoder_memory_bytes, lambda job: job.work.dropped)
         self._sizes: dict[Job, Grant[Job]] = {}
         """The jobs in work, with their memory."""
-        self._decoders = [Decoder(policy, self._report) for _ in range(decoders.DECODERS)]
-        self._idle = [*self._decoders]
+        self.decoders = [Decoder(policy, self._report) for _ in range(decoders.DECODERS)]
+        self._idle = [*self.decoders]
         self._fetchers = ThreadPoolExecutor(_FETCHERS, "fetch")
 
     def run(self) -> None:
@@ -120,7 +120,7 @@ class _Desk:
             del message, work, act  # they refer to files
             self._proceed()
         self._fetchers.shutdown(wait=False, cancel_futures=True)
-        for decoder in self._decoders:
+        for decoder in self.decoders:
             decoder.close()
 
     # Messages.

@@ -37,13 +37,13 @@ def resample(sound: Sound, rate: int, start: int = 0, stop: int | None = None) -
     first = max(start // rate - 1, 0)  # whole seconds are whole samples at any rate
     last = stop // rate + 2
     source = sound.samples[first * sound.rate : last * sound.rate]
-    ratio = _ratio(sound.rate, rate)
+    ratio = ratio_of(sound.rate, rate)
     made = polyphase.resample_audio_array(source, ratio.numerator, ratio.denominator, axis=0)
     samples = np.asarray(made, np.float32)[start - first * rate : stop - first * rate]
     return np.pad(samples, (0, stop - start - len(samples)), "edge" if len(samples) else "constant")
 
 
-def _ratio(source: int, target: int) -> Fraction:
+def ratio_of(source: int, target: int) -> Fraction:
     """Return the ratio of two rates, or one that differs by a two-thousandth at most and needs a shorter filter.
 
     Usual rates have their exact ratio. That of 48,001 to 16,000 would need a filter of six million taps.

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .declared import CPU_S, INSPECTION_BYTES, Declared, no_data
-from .decoder_process import DecoderProcess, Question
+from .decoder_process import CPU_S, INSPECTION_BYTES, Declared, DecoderProcess, Question, no_data
 from .media_error import MediaError
 from .policy import MediaPolicy
 

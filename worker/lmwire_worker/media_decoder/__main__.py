@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from . import pipes
-from .refusal import MissingLibraryError, RefusedError
+from .pipes import MissingLibraryError, RefusedError
 
 MEMORY_BYTES: Final = 4 * 2**30
 """Maximum address space of the process, in bytes. macOS does not enforce it."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
-from .refusal import MissingLibraryError, RefusedError
+from .pipes import MissingLibraryError, RefusedError
 from .sounds import Description, Part
 
 CODECS: Final = ("aac", "alac")

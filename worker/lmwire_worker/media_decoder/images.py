@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .refusal import MissingLibraryError, RefusedError
+from .pipes import MissingLibraryError, RefusedError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from .refusal import MissingLibraryError, RefusedError
+from .pipes import MissingLibraryError, RefusedError
 
 RATES: Final = range(8_000, 384_000 + 1)
 """Sample rates that are read, in samples per second."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from .refusal import MissingLibraryError, RefusedError
+from .pipes import MissingLibraryError, RefusedError
 from .sounds import Description, Part
 
 _FRAMES: Final = 1 << 14

@@ -89,7 +89,7 @@ class Draft:
 
 def reads_calls(request: Generate | Chat) -> bool:
     """Return whether the request separates tool calls from text."""
-    return isinstance(request, Chat) and bool(request.tools) and request.tool_choice != "none"
+    return isinstance(request, Chat) and bool(request.callable_tools)
 
 
 def _thought(request: Generate | Chat, answer: Answer, prompt: Sequence[str]) -> Sequence[str]:

@@ -26,7 +26,7 @@ def said(request: Load | Generate | Chat | Tokenize) -> str:
 
 
 def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
-    """Return a message's text, with a note for each image and sound; see `prompts.media_notes.message_text`.
+    """Return a message's text, with a note for each image and sound; see `prompts.turns.message_text`.
 
     Args:
         message: The message.
@@ -35,7 +35,7 @@ def told_of(message: Message, path: str = "", *, strict: bool = False) -> str:
     """
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
-    from ..prompts.media_notes import message_text
+    from ..prompts.turns import message_text
 
     return message_text(message, path, strict=strict)
 

@@ -15,7 +15,7 @@ from .replies import Answer, Call
 
 NEEDS_A_RULE: Final = (
     *("format", "chat_template", "template_args"),
-    *("adapter_path", "draft_path", "kv_bits", "chat_template_name", "tool_format"),
+    *("adapter_path", "draft_path", "kv_bits", "dtype", "chat_template_name", "tool_format"),
     *("reasoning_start", "reasoning_end", "generation_config"),
 )
 """Fields that need a rule that matches on them."""

@@ -6,10 +6,14 @@ without max_tokens. A token's id is its index in the answer.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, takewhile
+from typing import Final
 
-from lmwire_protocol import Embed, Generate, Load, Speak, Tokenize, Transcribe
-from lmwire_protocol.events import CacheStats
+import msgspec
+
+from lmwire_protocol import Chat, Embed, Generate, Load, Speak, Tokenize, Transcribe
+from lmwire_protocol.events import CacheMiss, CacheStats
+from lmwire_protocol.limits import LOGPROB_CHARACTERS
 
 from ..engine.interface import (
     AdmittedRequest,
@@ -22,15 +26,89 @@ from ..engine.interface import (
     RunnerEvent,
     TokenDelta,
 )
-from .cache import PromptCache
 from .choice import Choice, has_ended, score
 from .draft import Draft
-from .embed_and_transcribe import embed, transcribe
+from .other_commands import embed, speak, transcribe
 from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
 from .refusals import check, check_fields
 from .replies import Reply
 from .scenario import Rule, Script
-from .speech import speak
+
+_BUDGET_BYTES: Final = 1 << 20
+_PROMPTS: Final = 256
+"""Each request is compared with all of them."""
+
+
+class PromptCache:
+    """Prompts, the most recently used last. A prompt takes the bytes of its text."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[tuple[str, ...], bool] = {}
+        """For each prompt, whether it is pinned."""
+        self._stats = CacheStats(0, _BUDGET_BYTES, 0, 0, 0, 0, 0, 0)
+
+    def begin(self, request: Generate | Chat, prompt: Sequence[str]) -> int:
+        """Return the number of cached words of a request's prompt, and cache the prompt.
+
+        Args:
+            request: The request.
+            prompt: Its words.
+        """
+        if request.cache == "off":
+            return 0
+        known, longest = max(((_common(prompt, kept), kept) for kept in self._prompts), default=(0, ()))
+        known = min(known, len(prompt) - 1)  # the last word is always computed
+        if known:
+            self._prompts[longest] = self._prompts.pop(longest)
+            self._stats.hits += 1
+            self._stats.saved_tokens += known
+        else:
+            self._stats.misses += 1
+        self._keep(tuple(prompt), pinned=request.cache == "pin")
+        return known
+
+    def miss(self, request: Generate | Chat, prompt: Sequence[str]) -> CacheMiss | None:
+        """Return where a request's prompt ceases to be known, if the request asks for that. Call it before `begin`."""
+        if not request.cache_report or request.cache == "off":
+            return None
+        known = max((min(_common(prompt, kept), len(prompt) - 1) for kept in self._prompts), default=0)
+        if known >= len(prompt) - 1:
+            return None
+        goes_on = any(_common(prompt, kept) == known < len(kept) for kept in self._prompts)
+        return CacheMiss(known, prompt[known][:LOGPROB_CHARACTERS] if goes_on else None)
+
+    def stats(self) -> CacheStats:
+        """Return the statistics. Any thread may call it."""
+        return msgspec.structs.replace(self._stats)
+
+    def clear(self) -> int:
+        """Empty the cache, and return the bytes freed."""
+        freed = self._stats.bytes
+        self._prompts.clear()
+        self._stats.bytes = self._stats.entries = 0
+        return freed
+
+    def _keep(self, prompt: tuple[str, ...], *, pinned: bool) -> None:
+        if prompt in self._prompts:
+            pinned |= self._prompts.pop(prompt)
+        else:
+            self._stats.bytes += _size(prompt)
+        self._prompts[prompt] = pinned
+        while self._stats.bytes > _BUDGET_BYTES or len(self._prompts) > _PROMPTS:
+            old = next((old for old, is_pinned in self._prompts.items() if not is_pinned), prompt)
+            del self._prompts[old]
+            self._stats.bytes -= _size(old)
+            self._stats.evictions += 1
+        self._stats.entries = len(self._prompts)
+
+
+def _common(prompt: Sequence[str], kept: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt, kept, strict=False)))
+
+
+def _size(prompt: Sequence[str]) -> int:
+    return sum(len(word.encode()) for word in prompt)
+
 
 _ROWS = 64
 _PREFILL_TOKENS = 512
@@ -180,12 +258,13 @@ class MockRunner:
             for index, answer in enumerate(answers)
         ]
         scored = isinstance(request, Generate) and request.prompt_logprobs
+        miss = None if scored else self._cache.miss(request, prompt)
         cached = 0 if scored else self._cache.begin(request, prompt)
         opening = _open(key, rule.reply, cached, total)
         if scored:
             opening = chain(opening, [[TokenDelta(key, prompt_logprobs=score(prompt, request.top_logprobs))]])
         self._held[key] = _Row(opening, choices, _close(key, rule.reply))
-        return AdmittedRequest(total, cached)
+        return AdmittedRequest(total, cached, miss)
 
     def step(self) -> list[RunnerEvent]:
         """Return the events that are due, one act for each choice; wait a little if none is due."""

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from lmwire_protocol import Chat, Embed, Generate, Load, Speak, Transcribe
 
-from .embed_and_transcribe import text_of, told
+from .other_commands import text_of, told
 from .prompts import said
 from .replies import Reply, Stage
 

@@ -22,6 +22,8 @@ from ..process.memory_pressure import MemoryPressure, read_memory_pressure
 
 DEVICE_FRACTION: Final = 0.9
 """Share of the device's memory in the default budget. The rest is for temporary buffers and the process itself."""
+WIRED_FRACTION: Final = 0.5
+"""Share of the device's memory from which weights are wired. macOS leaves smaller ones where they are."""
 STEP_BYTES: Final = 256 * 2**20
 """Temporary memory of a step, in bytes. MLX is slow while it exceeds its limit."""
 SYSTEM_MEMORY: Final = "/proc/meminfo"
@@ -37,11 +39,32 @@ def default_budget() -> int:
     return int(DEVICE_FRACTION * device_bytes())
 
 
-def limit_mlx_memory(budget: int) -> None:
-    """Limit MLX to a budget in bytes. Beyond it, MLX returns freed buffers to the system."""
+def limit_mlx_memory(budget: int, weights_bytes: int = 0) -> None:
+    """Limit MLX to a budget, while no request runs. Beyond it, MLX returns freed buffers to the system.
+
+    Args:
+        budget: The budget, in bytes.
+        weights_bytes: Size of the weights that may be wired.
+    """
     mx.set_memory_limit(budget + STEP_BYTES)
     if mx.metal.is_available():
-        mx.set_wired_limit(min(budget, device_bytes()))  # otherwise macOS pages weights out under pressure
+        mx.set_wired_limit(wired_bytes(weights_bytes, device_bytes(), read_pressure()))
+
+
+def wired_bytes(weights_bytes: int, device_bytes: int, pressure: MemoryPressure) -> int:
+    """Return how much memory MLX may wire on Metal, in bytes: weights that macOS would page out, and no more.
+
+    Wired memory is lost to all other programs. So small weights are not wired, nothing is wired while the system is
+    short of memory, and a part of the device's memory always remains. This has not run on a Mac.
+
+    Args:
+        weights_bytes: Size of the weights.
+        device_bytes: Memory of the device that Metal recommends as a maximum.
+        pressure: The pressure on the system's memory now.
+    """
+    if pressure is not MemoryPressure.NORMAL or weights_bytes < WIRED_FRACTION * device_bytes:
+        return 0
+    return min(weights_bytes + STEP_BYTES, int(DEVICE_FRACTION * device_bytes))
 
 
 def device_bytes() -> int:

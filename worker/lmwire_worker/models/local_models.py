@@ -21,14 +21,12 @@ from lmwire_protocol.printable import one_line
 
 from ..process.exits import exit_now
 from ..process.process_tree import is_ancestor
-from .aliases import ALIASES
 from .config_check import understanding_part
 from .hub.cache import cached_repositories, find_snapshot_folder
 from .load_estimate import estimate_load_bytes
 from .model_files import walk_files
-from .resolve import BUILTIN, BUILTIN_PREFIX
-from .smollm2 import NAME as SMOLLM2
-from .smollm2 import smollm2_folder
+from .package_models import ready_package_models
+from .resolve import ALIASES, BUILTIN, BUILTIN_PREFIX
 
 LISTING_TIMEOUT_S: Final = 30.0
 """Maximum duration of a listing. A file system may block for ever."""
@@ -64,16 +62,16 @@ class LocalModel:
 
 
 def find_models(check: CheckSupport) -> Iterator[LocalModel]:
-    """Yield the built-in models, the one of a package if it was used, and then those in the hub cache, by name."""
+    """Yield the built-in models, those of packages that are ready for use, and then those in the hub cache, by name."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
         yield _find_model(BUILTIN_PREFIX + folder.name, folder, check)
-    if smollm2_folder().is_dir():
-        yield _find_model(SMOLLM2, smollm2_folder(), check)
+    for name, folder in ready_package_models():
+        yield _find_model(name, folder, check)
     for id, repository in sorted(cached_repositories().items(), key=lambda item: item[0].lower()):
         try:
             snapshot = find_snapshot_folder(repository)
         except (RequestError, OSError) as error:
-            yield _broken(id, repository, error)
+            yield broken_model(id, repository, error)
             continue
         if snapshot:
             yield _find_model(id, snapshot, check)
@@ -95,7 +93,7 @@ def _find_model(id: str, folder: Path, check: CheckSupport) -> LocalModel:
     try:
         return _describe(id, folder, check)
     except Exception as error:
-        return _broken(id, folder, error)
+        return broken_model(id, folder, error)
 
 
 def _size_of(folder: Path) -> int:
@@ -105,7 +103,7 @@ def _size_of(folder: Path) -> int:
         return 0
 
 
-def _broken(id: str, folder: Path, error: Exception) -> LocalModel:
+def broken_model(id: str, folder: Path, error: Exception) -> LocalModel:
     """Return the entry of a folder that cannot be described, and print the reason on stderr."""
     problem = f"it cannot be described: {' '.join(str(error).split())[:300]}"
     print(f"lmwire: {one_line(f'{id} is left out: {problem}')}", file=sys.stderr)

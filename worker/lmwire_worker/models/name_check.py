@@ -14,11 +14,9 @@ from typing import Final
 
 from lmwire_protocol import RequestError
 
-from .aliases import ALIASES
 from .hub.cache import hub_cache
-from .resolve import BUILTIN, BUILTIN_PREFIX, HUB_ID
-from .smollm2 import NAME as SMOLLM2
-from .smollm2 import explain_smollm2_absence
+from .package_models import explain_package_absence, is_package_model
+from .resolve import ALIASES, BUILTIN, BUILTIN_PREFIX, HUB_ID
 
 _SUGGESTIONS: Final = 3
 
@@ -41,8 +39,8 @@ def find_problems(names: Sequence[str]) -> list[NameProblem]:
 
 
 def _find_problem(name: str) -> RequestError | None:
-    if name.lower() == SMOLLM2:
-        return explain_smollm2_absence()
+    if is_package_model(name):
+        return explain_package_absence(name)
     hub_id = ALIASES.get(name.lower(), name)
     if not HUB_ID.fullmatch(hub_id):
         return RequestError("model_not_found", f"{name[:200]!r} is not a hub id as owner/name, an alias or a folder")

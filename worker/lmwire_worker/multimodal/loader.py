@@ -9,9 +9,8 @@ from lmwire_protocol import Load, RequestError
 
 from ..engine.interface import Report
 from ..media import MediaKind, MediaPolicy
-from ..models.shared_weights import SharedWeights
 from ..models.tokenizer import Tokenizer, copy_chat_template
-from ..models.weights import summarize_exception
+from ..models.weights import SharedWeights, summarize_exception
 from . import vision_model
 from .detect import SUPPORTED_TYPES
 from .input_builder import MediaInputBuilder

@@ -31,7 +31,7 @@ class MultimodalProcessor:
 
     def __init__(self, network: MultimodalNetwork, inputs: MediaInputBuilder, policy: MediaPolicy) -> None:
         self._network = network
-        self._inputs = inputs
+        self.inputs = inputs
         self._reader = MediaReader(policy)
         self._builder = InputThread()
         self.feature_cache = inputs.feature_cache
@@ -39,12 +39,12 @@ class MultimodalProcessor:
     @property
     def capabilities(self) -> list[str]:
         """Capabilities that a load reports: `images`, `sounds`."""
-        return [f"{kind}s" for kind in self._inputs.modalities]
+        return [f"{kind}s" for kind in self.inputs.modalities]
 
     @property
     def placeholders(self) -> dict[MediaKind, str]:
         """The text that a chat template writes for each kind of media that the model takes."""
-        return {kind: modality.placeholder for kind, modality in self._inputs.modalities.items()}
+        return {kind: modality.placeholder for kind, modality in self.inputs.modalities.items()}
 
     def prefetch_media(self, request: Any, ready: Callable[[], None]) -> "PendingInputs | None":
         """Start to read a request's media. Media of a kind that the model does not take are left to the template.
@@ -57,12 +57,12 @@ class MultimodalProcessor:
             None if there is nothing to read.
         """
         refs = find_media_refs(request) if _may_have_media(request) else []
-        refs = [ref for ref in refs if ref.kind in self._inputs.modalities]
+        refs = [ref for ref in refs if ref.kind in self.inputs.modalities]
         if not refs:
             return None
         use_cache = not (isinstance(request, Chat) and request.cache == "off")
-        read = partial(self._reader.read, refs, recall=self._inputs.find_cached if use_cache else _find_nothing)
-        return PendingInputs(read, self._builder, partial(self._inputs.build, use_cache=use_cache), refs, ready)
+        read = partial(self._reader.read, refs, recall=self.inputs.find_cached if use_cache else _find_nothing)
+        return PendingInputs(read, self._builder, partial(self.inputs.build, use_cache=use_cache), refs, ready)
 
     def expand_placeholders(self, text: str, media_inputs: Sequence[MediaInput]) -> str:
         """Replace the placeholders in a rendered conversation; see `placeholders.expand_placeholders`.
@@ -71,7 +71,7 @@ class MultimodalProcessor:
             text: The rendered conversation.
             media_inputs: The media inputs, in order.
         """
-        return expand_placeholders(text, media_inputs, self._inputs.modalities.values())
+        return expand_placeholders(text, media_inputs, self.inputs.modalities.values())
 
     def find_layout(self, tokens: list[int], media_inputs: Sequence[MediaInput]) -> MediaLayout | None:
         """Find media inputs in a prompt; see `placeholders.find_layout`.

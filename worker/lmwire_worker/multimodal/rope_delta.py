@@ -15,7 +15,7 @@ class RopeDelta:
     """
 
     derived = True
-    """Computed anew for each prompt; see `generation.prefix_cache.cache_schema.parts`."""
+    """Computed anew for each prompt; see `generation.caches.flatten_caches`."""
 
     def __init__(self, deltas: mx.array | None = None) -> None:
         self.deltas = mx.zeros((1, 1), mx.int32) if deltas is None else deltas

@@ -14,8 +14,7 @@ from lmwire_protocol import RequestError
 from ..media import Image, MediaKind, Sound
 from ..media.noise import noise_image, noise_sound
 from ..models.config_check import THINKER_CONFIG, understanding_part
-from ..models.shared_weights import SharedWeights, list_files
-from ..models.weights import summarize_exception
+from ..models.weights import SharedWeights, list_files, summarize_exception
 from .audio_input import resample_sound
 from .input_builder import MediaInputBuilder, UnsupportedProcessor
 from .network import MultimodalNetwork, UnsupportedCache

@@ -15,8 +15,8 @@ class Log:
     def __init__(self) -> None:
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._dropped = 0
-        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self.thread.start()
 
     def __call__(self, text: str) -> None:
         """Queue a line, or count it as dropped."""
@@ -34,8 +34,8 @@ class Log:
         """
         self._lines.put(None)
         for _ in range(_CLOSING_STEPS):
-            self._thread.join(seconds / _CLOSING_STEPS)
-            if not self._thread.is_alive():
+            self.thread.join(seconds / _CLOSING_STEPS)
+            if not self.thread.is_alive():
                 return
 
     def _run(self) -> None:

@@ -4,9 +4,10 @@ It runs on the process's main thread, which alone calls the runner, and it knows
 takes one step, so a cancel takes effect within a step.
 """
 
+import threading
 import traceback
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import asdict
@@ -50,15 +51,16 @@ from ..engine.interface import (
     OutputEvent,
     PrefillProgress,
     RunnerEvent,
+    Status,
     TokenDelta,
     ToolCallDelta,
     TranscriptionProgress,
 )
+from ..process.memory_pressure import MemoryPressure
 from ..process.stderr_log import Log
 from ..session.output_queue import OutputQueue
 from ..session.request_registry import RequestRegistry
 from ..session.request_state import Request
-from .pressure_relief import PressureRelief
 
 _PROGRESS_SECONDS = 0.1
 """At most ten progress events a second for one request."""
@@ -92,7 +94,7 @@ class Scheduler:
         self._output = output
         self._loader = loader
         self._log = log
-        self._runner: ModelRunner | None = None
+        self.runner: ModelRunner | None = None
         self._waiting = FairQueue()
         """Requests to start, in order."""
         self._active: dict[int, Request] = {}
@@ -100,22 +102,20 @@ class Scheduler:
         self._blocked_on_memory: Request | None = None
         """The request that did not fit into memory; no request has ended since."""
         self._keys = 0
-        self._pressure = PressureRelief(loader.read_pressure, registry.wake, log)
+        self.pressure = PressureRelief(loader.read_pressure, registry.wake, log)
         self.tokens = TokenStats(prompt=0, completion=0)
 
     def run(self) -> None:
         """Serve requests until the registry has drained."""
         self._registry.activity.become("running")
-        due = self._pressure.is_due
+        due = self.pressure.is_due
         while (arrived := self._registry.take_new(block=not (self._active or self._waiting), unless=due)) is not None:
             self._waiting.enqueue(arrived)
             self._apply_cancels()
-            if self._pressure.relieve(self._runner):
+            if self.pressure.relieve(self.runner):
                 self._note_capacity()
             was_empty = not self._active
-            if self._waiting and (
-                arrived or self._capacity_changed or not self._registry.is_in_flight(self._waiting[0])
-            ):
+            if self._waiting and (arrived or self._capacity_changed or self._waiting[0].status is Status.ENDED):
                 self._start_waiting()
                 if was_empty and self._active:
                     self._fill_batch()
@@ -127,19 +127,19 @@ class Scheduler:
             else:
                 self._registry.activity.progressed()
                 self._deliver(self._require_runner().step())
-        self._pressure.stop()
+        self.pressure.stop()
 
     # Called by the reader, from its own thread.
 
     def memory(self) -> MemoryStats:
         """Return the model library's memory."""
-        runner = self._runner
+        runner = self.runner
         memory = runner.memory() if runner else MemoryUsage()
         return MemoryStats(memory.active_bytes, memory.cache_bytes, memory.peak_bytes)
 
     def cache(self) -> CacheStats | None:
         """Return the statistics of the prefix cache; None without a model or a cache."""
-        runner = self._runner
+        runner = self.runner
         return runner.cache_stats() if runner else None
 
     # Requests.
@@ -158,7 +158,7 @@ class Scheduler:
         full = False
         while self._waiting:
             request = self._waiting.popleft()
-            if not self._registry.is_in_flight(request):
+            if request.status is Status.ENDED:
                 continue  # cancelled meanwhile: a cancelled load delays nothing
             alone = request.writer.is_serial or request.command.barrier
             if alone and (self._active or held_back):
@@ -190,31 +190,29 @@ class Scheduler:
 
     def _is_preparing(self) -> bool:
         """Return whether a waiting request is being prepared."""
-        preparations = (request.preparation for request in self._waiting)  # another thread may drop one
-        return any(preparation is not None and not preparation.done for preparation in preparations)
+        return any(request.status is Status.PREPARING for request in self._waiting)
 
     def _is_prepared(self, request: Request) -> bool:
         """Return whether a waiting request is prepared, and start its preparation."""
-        if self._runner and request.silent:
-            request.apply_sampling_defaults(self._runner.model.sampling_defaults)
+        if self.runner and request.silent:
+            request.apply_sampling_defaults(self.runner.model.sampling_defaults)
         command = request.command
         if (
             request.preparation is None
-            and self._runner
+            and self.runner
             and isinstance(command, InferenceCommand | Tokenize)
             and not request.deferred_error
         ):
             try:
-                request.preparation = self._runner.prepare(command, self._prepared, request.line_bytes)
+                request.preparation = self.runner.prepare(command, self._prepared, request.line_bytes)
             except BaseException as error:
                 request.deferred_error = error if isinstance(error, RequestError) else self._failure(request, error)
             # Another thread may have cancelled or ended the request in the meantime.
             if (started := request.preparation) is not None and request.cancel_reason:
                 started.cancel()
-            if not self._registry.is_in_flight(request):
+            if request.status is Status.ENDED:
                 request.preparation = None
-        preparation = request.preparation  # another thread may drop it
-        return preparation is None or preparation.done
+        return request.status is not Status.PREPARING
 
     def _prepared(self) -> None:
         """Wake the engine for a prepared request. Called from another thread."""
@@ -223,10 +221,10 @@ class Scheduler:
 
     def _may_fit(self, request: Request) -> bool:
         """Return whether the batch has rows for a request. One with too many choices starts in an empty batch."""
-        if request is self._blocked_on_memory or (self._active and self._pressure.pauses_admission):
+        if request is self._blocked_on_memory or (self._active and self.pressure.pauses_admission):
             return False
         taken = sum(active.state.unfinished_choices for active in self._active.values())
-        return not (self._runner and taken) or taken + request.rows <= self._runner.max_batch_size
+        return not (self.runner and taken) or taken + request.rows <= self.runner.max_batch_size
 
     def _start_one(self, request: Request) -> bool:
         """Serve or start a request, and return False if it must wait for memory."""
@@ -305,7 +303,7 @@ class Scheduler:
 
         self._registry.activity.become("loading")
         try:
-            self._runner = self._loader.open(load, report, self._release_runner)
+            self.runner = self._loader.open(load, report, self._release_runner)
         except LoadCancelled:
             raise RequestError("cancelled", "the load was cancelled") from None
         except RequestError as error:
@@ -314,18 +312,17 @@ class Scheduler:
         finally:
             self._registry.activity.become("running")
         self._registry.model_loaded = True
-        self._pressure.start()
+        self.pressure.start()
         description = self._describe(request)
-        if description.tool_format_assumed:
-            problem = "the model's files name no format of tool calls, so prompts describe"
-            self._log(f"{problem} {description.tool_format}; load it with tool_format if it has another")
+        if description.tool_format_note:
+            self._log(description.tool_format_note)
         return description
 
     def _release_runner(self) -> None:
         self._close_runner()
 
     def _close_runner(self) -> int:
-        runner, self._runner = self._runner, None
+        runner, self.runner = self.runner, None
         self._registry.model_loaded = False
         freed_bytes = runner.close() if runner else 0
         self._loader.model_closed()
@@ -333,7 +330,9 @@ class Scheduler:
 
     def _describe(self, request: Request) -> ModelDone:
         runner = self._require_runner()
-        return ModelDone(request.id, **asdict(runner.model), batch_size=runner.max_batch_size)
+        fields = asdict(runner.model)
+        request.tokenizer_vocab_size = fields.pop("tokenizer_vocab_size")
+        return ModelDone(request.id, **fields, batch_size=runner.max_batch_size)
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()
@@ -341,9 +340,9 @@ class Scheduler:
         return runner
 
     def _require_runner(self) -> ModelRunner:
-        if self._runner is None:
+        if self.runner is None:
             raise RequestError("not_loaded", "no model is loaded; send a load first")
-        return self._runner
+        return self.runner
 
     # The events of a step.
 
@@ -457,3 +456,84 @@ def _is_due_later(earlier: Request, later: Request) -> bool:
     """
     both_run = isinstance(earlier.command, InferenceCommand) and isinstance(later.command, InferenceCommand)
     return both_run and not earlier.writer.is_serial and later.finish_round < earlier.finish_round
+
+
+# While the system is short of memory, the worker frees caches, and admits one request at a time.
+
+POLL_S: Final = 1.0
+"""Time between two readings of the pressure, in seconds."""
+_MESSAGES: Final = {
+    MemoryPressure.NORMAL: "the system has enough memory again",
+    MemoryPressure.WARNING: "the system is short of memory; the worker frees its caches",
+    MemoryPressure.CRITICAL: "the system is critically short of memory; the worker frees its caches, and starts a "
+    "waiting request only while no other runs",
+}
+
+
+class PressureRelief:
+    """Reads the pressure on a thread of its own. The engine's thread acts on it between two steps.
+
+    Args:
+        read: Returns the pressure. Any thread may call it.
+        wake: Makes a waiting engine check its state.
+        log: Receives a line when the level changes.
+    """
+
+    def __init__(self, read: Callable[[], MemoryPressure], wake: Callable[[], None], log: Log) -> None:
+        self._read, self._wake, self._log = read, wake, log
+        self._level = MemoryPressure.NORMAL
+        self._is_due = False
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Start to read the pressure, unless that has started."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="memory-pressure", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop to read the pressure, without waiting."""
+        self._stopped.set()
+
+    def is_due(self) -> bool:
+        """Return whether `relieve` has something to do."""
+        return self._is_due
+
+    @property
+    def pauses_admission(self) -> bool:
+        """True while a request may start only if no other runs."""
+        return self._level is MemoryPressure.CRITICAL
+
+    def update(self, level: MemoryPressure) -> None:
+        """Note the present level. While it is critical, each call makes a relief due.
+
+        Args:
+            level: The pressure now.
+        """
+        if level is self._level and level is not MemoryPressure.CRITICAL:
+            return
+        has_changed = level is not self._level
+        self._level = level
+        self._is_due = True
+        self._wake()
+        if has_changed:  # last: whoever reads the line may rely on it
+            self._log(_MESSAGES[level])
+
+    def relieve(self, runner: ModelRunner | None) -> bool:
+        """Free the runner's caches if the pressure is high, and return whether requests may start that had to wait.
+
+        Args:
+            runner: The present runner; None without a model.
+        """
+        if not self._is_due:
+            return False
+        self._is_due = False
+        if runner and self._level is not MemoryPressure.NORMAL:
+            runner.release_caches()
+        return True
+
+    def _watch(self) -> None:
+        while not self._stopped.is_set():
+            self.update(self._read())
+            self._stopped.wait(POLL_S)

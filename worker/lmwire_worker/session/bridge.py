@@ -5,19 +5,18 @@ The older bridge is https://github.com/dAppCore/go-mlx/blob/main/mlxlm/bridge.py
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
 
 import msgspec
 
-from lmwire_protocol import Command, Info, Line, Load, RequestError, decode_command
+from lmwire_protocol import Chat, Command, Info, Line, Load, Message, RequestError, decode_command
 from lmwire_protocol.commands import Generation
 from lmwire_protocol.events import Done, Error, ModelDone, Progress, ResultDone
 from lmwire_protocol.limits import MAX_INT
 
 from ..engine.interface import OutputEvent, TokenDelta
 from ..process.stderr_log import Log
-from .bridge_messages import read_chat
 from .output_queue import OutputQueue
 from .request_registry import RequestRegistry
 from .request_state import Request
@@ -62,13 +61,14 @@ class BridgeEventWriter:
 
     Args:
         subject: The start of its errors: the command's name.
+        refusal: The error that takes the place of a description of the model, if there is one.
     """
 
     is_serial = True
     plain_text = True
 
-    def __init__(self, subject: str) -> None:
-        self._subject = subject
+    def __init__(self, subject: str, refusal: str = "") -> None:
+        self._subject, self._refusal = subject, refusal
 
     def write(self, output: OutputQueue, request: Request, event: OutputEvent) -> None:
         """Queue a line for each token of a delta. The first one has the text."""
@@ -84,17 +84,25 @@ class BridgeEventWriter:
     def terminal(self, request: Request, event: Done | Error) -> bytes:
         """Return the bridge's last line for a request."""
         match event:
+            case Error(code="not_loaded"):
+                return self._error("no model loaded")
             case Error():
-                return _line({"error": f"{self._subject}: {_FOREIGN_ADVICE.sub('', event.error)}"})
+                return self._error(_FOREIGN_ADVICE.sub("", event.error))
             case ResultDone():
                 return _line({"done": True, "tokens_generated": event.usage.completion_tokens})
-            case ModelDone() if isinstance(request.command, Load):
-                return _line({"ok": True, "model_type": event.model_type, "vocab_size": event.vocab_size})
+            case ModelDone() if self._refusal:
+                return self._error(self._refusal)
             case ModelDone():
-                names = ("model_type", "vocab_size", "layers", "hidden_size")
-                return _line({name: getattr(event, name) for name in names})
+                size = request.tokenizer_vocab_size
+                known = {"model_type": event.model_type, "vocab_size": event.vocab_size if size is None else size}
+                if isinstance(request.command, Load):
+                    return _line({"ok": True, **known})
+                return _line({**known, "layers": event.layers, "hidden_size": event.hidden_size})
             case _:
                 return b""
+
+    def _error(self, problem: str) -> bytes:
+        return _line({"error": f"{self._subject}: {problem}"})
 
 
 class BridgeSession:
@@ -136,15 +144,26 @@ class BridgeSession:
             self._registry.cancel_where(lambda request: isinstance(request.command, Generation))
         elif name == "quit":
             self._registry.drain()
+        elif name == "inspect":
+            refusal = _NO_ATTENTION if fields.get("prompt") else _missing("prompt")
+            self._submit(subject, Info(), line_bytes, writer=BridgeEventWriter(subject, refusal))
         else:
             try:
                 self._submit(subject, self._translate(fields), line_bytes)
             except RequestError as error:
                 self._submit(subject, Info(), line_bytes, error)
 
-    def _submit(self, subject: str, command: Command, line_bytes: int, refusal: RequestError | None = None) -> None:
+    def _submit(
+        self,
+        subject: str,
+        command: Command,
+        line_bytes: int,
+        refusal: RequestError | None = None,
+        writer: BridgeEventWriter | None = None,
+    ) -> None:
         self._count += 1
-        request = Request(str(self._count), command, BridgeEventWriter(subject), line_bytes, self._registry.clock)
+        writer = writer or BridgeEventWriter(subject)
+        request = Request(str(self._count), command, writer, line_bytes, self._registry.clock)
         request.deferred_error = refusal
         try:
             self._registry.accept(request)
@@ -155,10 +174,11 @@ class BridgeSession:
         name = fields.get("cmd")
         known = _FIELDS.get(name) if isinstance(name, str) else None
         if name is None or known is None:
-            raise RequestError("unknown_command", f"{str(name)[:200]}; there are {', '.join(_FIELDS)}, cancel and quit")
+            unknown = str("" if name is None else name)[:200]
+            raise RequestError("unknown_command", f"{unknown}; there are {', '.join(_FIELDS)}, cancel and quit")
         self._log_ignored(name, [field for field in fields if field not in ("cmd", *known)])
-        if name == "inspect":
-            raise RequestError("unsupported", _NO_ATTENTION)
+        if name == "load" and fields.get("path") in (None, ""):
+            raise RequestError("invalid_request", _missing("path"))
         wanted = {field: fields[field] for field in known if field in fields and field not in _SETTINGS}
         if name in ("generate", "chat"):
             wanted |= self._settings(fields)
@@ -196,5 +216,79 @@ class BridgeSession:
         return clamped
 
 
+def _missing(field: str) -> str:
+    return f"missing '{field}'"
+
+
 def _line(fields: dict[str, Any]) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
+
+
+# What a bridge session says of a conversation.
+
+_MESSAGE_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "system": (),
+    "developer": (),
+    "user": (),
+    "assistant": ("reasoning", "tool_calls"),
+    "tool": ("tool_call_id",),
+}
+"""For each role of version 1, the fields that only its messages have."""
+_COMMON: Final = ("role", "content", "name")
+_PART_FIELDS: Final = ("type", "text", "media")
+_NO_CALL: Final = "call_0"
+"""Id of the call that a tool's message answers if it names none."""
+
+
+def read_chat(messages: object, settings: dict[str, Any]) -> tuple[Chat, list[str]]:
+    """Return a bridge's `chat`, and the paths of the keys that it ignores.
+
+    Args:
+        messages: The request's messages.
+        settings: Its settings, by version 1's names.
+
+    Raises:
+        RequestError: invalid_request: a value is of a wrong type.
+    """
+    if not isinstance(messages, list):
+        raise RequestError("invalid_request", "messages: must be a list of messages", field="messages")
+    ignored: list[str] = []
+    read = [_read_message(message, f"messages[{index}]", ignored) for index, message in enumerate(messages)]
+    stand_ins = [{**message, "role": _known_role(message["role"])} for message in read]
+    # Version 1 demands a message, and one of its own roles: the types of everything else are checked with these.
+    fields = {"cmd": "chat", "messages": stand_ins or [{"role": "user", "content": ""}], **settings}
+    chat = cast(Chat, decode_command(fields))
+    own_roles = [_with_role(message, given["role"]) for message, given in zip(chat.messages, read, strict=False)]
+    return msgspec.structs.replace(chat, messages=own_roles), ignored
+
+
+def _read_message(message: object, path: str, ignored: list[str]) -> dict[str, Any]:
+    """Return a message with the fields that version 1 has for its role."""
+    if not isinstance(message, dict):
+        raise RequestError("invalid_request", f"{path}: must be an object with role and content", field=path)
+    role = message.get("role", "user")
+    if not isinstance(role, str):
+        raise RequestError("invalid_request", f"{path}.role: must be a string", field=f"{path}.role")
+    fields = _only(message, (*_COMMON, *_MESSAGE_FIELDS.get(role, ())), path, ignored)
+    content = fields.get("content", "")
+    if isinstance(content, list):
+        content = [
+            _only(part, _PART_FIELDS, f"{path}.content[{index}]", ignored) if isinstance(part, dict) else part
+            for index, part in enumerate(content)
+        ]
+    if role == "tool":
+        fields.setdefault("tool_call_id", _NO_CALL)
+    return {**fields, "role": role, "content": content}
+
+
+def _only(fields: dict[str, Any], known: Iterable[str], path: str, ignored: list[str]) -> dict[str, Any]:
+    ignored += [f"{path}.{name}" for name in fields if name not in known]
+    return {name: fields[name] for name in known if name in fields}
+
+
+def _known_role(role: str) -> str:
+    return role if role in _MESSAGE_FIELDS else "user"
+
+
+def _with_role(message: Message, role: str) -> Message:
+    return message if message.role == role else msgspec.structs.replace(message, role=cast(Any, role))

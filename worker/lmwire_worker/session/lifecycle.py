@@ -108,14 +108,14 @@ class LifecycleMonitor:
                         self.host_gone()
             if not all(map(_exists, list(self._polled))):  # a copy: the reader may add one
                 self.host_gone()
-            self._enforce()
+            self.enforce()
 
     def _take_wakeups(self) -> None:
         for number in os.read(self._wakeup, 512):
             if number in _TERMINATION_SIGNALS:  # a library may handle other signals, which arrive here as well
-                self._terminate()
+                self.terminate()
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         """Cancel all requests, write their terminals, and end the process within 2 s in any case."""
         now = self._registry.clock()
         self._exit_at = min(self._exit_at, now + _SIGNAL_EXIT_SECONDS)
@@ -123,7 +123,8 @@ class LifecycleMonitor:
         self._registry.drain()
         self._registry.cancel_where(lambda request: True)
 
-    def _enforce(self) -> None:
+    def enforce(self) -> None:
+        """End requests, or the process, whose time is over."""
         now = self._registry.clock()
         if now >= self._end_all_at:
             self._end_all_at = math.inf

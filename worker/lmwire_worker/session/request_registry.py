@@ -15,7 +15,7 @@ from typing import Final
 from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
-from ..engine.interface import OutputEvent
+from ..engine.interface import OutputEvent, Status
 from .output_queue import OutputQueue
 from .request_state import CancelReason, Request
 
@@ -226,14 +226,10 @@ class RequestRegistry:
             cancelled, self._cancelled = self._cancelled, []
             return cancelled
 
-    def is_in_flight(self, request: Request) -> bool:
-        """Return whether a request is still in flight."""
-        return self._live.get(request.id) is request
-
     def start(self, request: Request) -> bool:
         """Mark a waiting request as running, and return False if it has ended meanwhile."""
         with self._lock:
-            if self._live.get(request.id) is not request:
+            if request.ended:
                 return False
             request.running = True
             request.started_at = self.clock()
@@ -252,11 +248,11 @@ class RequestRegistry:
 
         All of it happens under one lock, so that whoever else ends a request counts exactly the tokens delivered.
         """
-        live, output = self._live, self._output
+        output = self._output
         with self._lock:
             for request, event in events:
                 is_complete = request.state.apply(event)
-                if live.get(request.id) is request:
+                if not request.ended:
                     request.writer.write(output, request, event)
                     if is_complete:
                         self._end(request, request.done())
@@ -269,7 +265,7 @@ class RequestRegistry:
             line: The event; empty if the session has none.
         """
         with self._lock:
-            if line and self._live.get(request.id) is request:
+            if line and not request.ended:
                 self._output.put_stream(line)
 
     def end(self, request: Request, outcome: Done | RequestError) -> None:
@@ -355,13 +351,14 @@ class RequestRegistry:
             if request.running or request.writer.is_serial:
                 self._cancelled.append(request)
             # A chunk of a long prompt may take seconds, and its end would add nothing to the terminal.
-            if not request.writer.is_serial and (not request.running or request.is_in_prefill):
+            if not request.writer.is_serial and request.status is not Status.DECODING:
                 self._end(request, request.cancellation())
         self._changed.notify_all()
 
     def _end(self, request: Request, outcome: Done | RequestError) -> None:
-        if self._live.get(request.id) is not request:
+        if request.ended:
             return
+        request.ended = True
         del self._live[request.id]
         request.preparation = None  # ends its work in threads and processes, whatever the engine does
         self._line_bytes -= request.line_bytes

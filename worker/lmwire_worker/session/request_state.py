@@ -12,7 +12,9 @@ from lmwire_protocol.events import (
     Choice,
     Done,
     EmbedDone,
+    Error,
     FinishReason,
+    Progress,
     ResultDone,
     SamplingDefaults,
     SpeakDone,
@@ -28,12 +30,46 @@ from ..engine.interface import (
     OutputEvent,
     Preparation,
     SpeechOutput,
+    Status,
     TokenDelta,
     ToolCallDelta,
     TranscriptionProgress,
     TranscriptSegment,
 )
-from .event_writer import EventWriter
+from .output_queue import OutputQueue
+
+
+class EventWriter(Protocol):
+    """Writes a request's events. Version 1 and the bridge differ in nothing else."""
+
+    is_serial: bool
+    """One request at a time, each after the one before: the bridge."""
+    plain_text: bool
+    """All generated text is content: the bridge has neither reasoning nor tool calls."""
+
+    def write(self, output: OutputQueue, request: "Request", event: OutputEvent) -> None:
+        """Queue the lines of an event, if it has any.
+
+        Args:
+            output: The queue of output.
+            request: The request, with the event applied to its state.
+            event: What the runner reported.
+        """
+        ...
+
+    def progress(self, event: Progress) -> bytes:
+        """Return the line of a progress event; empty if the session has none."""
+        ...
+
+    def terminal(self, request: "Request", event: Done | Error) -> bytes:
+        """Return the request's last line; empty if the session has none.
+
+        Args:
+            request: The request that ends.
+            event: Its terminal.
+        """
+        ...
+
 
 _SAMPLE_BYTES: Final = 2
 
@@ -157,6 +193,7 @@ class GenerationState:
             ),
             timings=request.timings(self.completion_tokens),
             choices=ends if len(ends) > 1 else None,
+            cache_miss=request.admitted.cache_miss,
         )
 
 
@@ -263,8 +300,8 @@ class SpeechState:
 class Request:
     """A command in flight.
 
-    The registry's lock guards `running`, `cancel_reason` and `state`; the engine's thread alone writes the rest, but
-    the registry drops `preparation` at the request's end.
+    The registry's lock guards `running`, `ended`, `cancel_reason` and `state`. The engine's thread alone writes the
+    rest, but the registry drops `preparation` at the request's end.
 
     Args:
         id: The host's name for it.
@@ -282,6 +319,7 @@ class Request:
         "command",
         "deadline",
         "deferred_error",
+        "ended",
         "finish_round",
         "first_token_at",
         "id",
@@ -295,6 +333,7 @@ class Request:
         "silent",
         "started_at",
         "state",
+        "tokenizer_vocab_size",
         "writer",
     )
 
@@ -312,9 +351,13 @@ class Request:
         """Rows of the batch that it needs: one for each choice."""
         self.deferred_error: RequestError | None = None
         """An error that is known already and waits for its turn: the bridge answers in order."""
+        self.tokenizer_vocab_size: int | None = None
+        """Tokens of the described model's tokenizer without added ones, which the bridge reports; None if unknown."""
         self.silent: frozenset[str] = frozenset()
         """Sampling fields that the host left out, until the model's defaults are applied."""
         self.running = False
+        """True from its start in the engine until its end, or until it must wait again."""
+        self.ended = False
         self.cancel_reason: CancelReason | None = None
         self.key = 0
         self.finish_round = 0.0
@@ -328,9 +371,15 @@ class Request:
         self.progress_at = 0.0
 
     @property
-    def is_in_prefill(self) -> bool:
-        """True if the prompt is being computed, so that nothing of the answer exists."""
-        return self.running and self.admitted.prompt_tokens > 0 and self.first_token_at is None
+    def status(self) -> Status:
+        """Place of the request on its way. While it runs, its sequences in `generation.request_table` say more."""
+        if self.ended:
+            return Status.ENDED
+        if not self.running:
+            preparation = self.preparation  # another thread may drop it
+            return Status.WAITING if preparation is None or preparation.done else Status.PREPARING
+        has_prompt = self.admitted.prompt_tokens > 0
+        return Status.PREFILLING if has_prompt and self.first_token_at is None else Status.DECODING
 
     def apply_sampling_defaults(self, defaults: SamplingDefaults | None) -> None:
         """Fill the sampling fields that the host left out with the model's defaults, if it has any."""

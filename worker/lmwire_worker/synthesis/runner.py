@@ -74,12 +74,12 @@ class SynthesisRunner(UncachedRunner[_SpeakState]):
         assert isinstance(request, Speak) and self._synthesizer is not None
         self._synthesizer.check(request)
         remaining = request.max_seconds * self._sample_rate
-        self._requests.append(_SpeakState(key, seed, remaining, self._synthesizer.speak(request)))
+        self.requests.append(_SpeakState(key, seed, remaining, self._synthesizer.speak(request)))
         return AdmittedRequest(prompt_tokens=0)
 
     def step(self) -> list[RunnerEvent]:
         """Compute the next part of the first request's speech; see `ModelRunner`."""
-        state = self._requests[0]
+        state = self.requests[0]
         try:
             if not state.is_started:
                 mx.random.seed(state.seed)
@@ -100,7 +100,7 @@ class SynthesisRunner(UncachedRunner[_SpeakState]):
         raise RequestError("unsupported", f"{self.model.path} does not count tokens; it can only speak")
 
     def _end(self, state: _SpeakState, *, is_cut: bool) -> list[RunnerEvent]:
-        self._requests.remove(state)
+        self.requests.remove(state)
         return [SpeechOutput(state.key, b"", self._sample_rate, "length" if is_cut else "stop")]
 
     def _events(self, key: int, samples: np.ndarray) -> list[RunnerEvent]:

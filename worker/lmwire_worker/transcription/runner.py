@@ -50,11 +50,11 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
     def __init__(self, transcriber: Transcriber, model: ModelInfo, reader: MediaReader) -> None:
         super().__init__()
         self.model = model
-        self._transcriber: Transcriber | None = transcriber
+        self.transcriber: Transcriber | None = transcriber
         self._sample_rate = transcriber.sample_rate
         self._reader = reader
-        self._preparer = PreparationThreads({"recording": 1})
-        self._resampler = ThreadPoolExecutor(1, "resample")
+        self.preparer = PreparationThreads({"recording": 1})
+        self.resampler = ThreadPoolExecutor(1, "resample")
 
     def prepare(
         self, request: InferenceCommand | Tokenize, ready: Callable[[], None], size: int = 0
@@ -62,9 +62,9 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
         """Read a recording and resample its first chunk in threads; see `ModelRunner`."""
         if not isinstance(request, Transcribe):
             return None
-        return self._preparer.start(
+        return self.preparer.start(
             "recording",
-            partial(_open_recording, self._sample_rate, self._resampler),
+            partial(_open_recording, self._sample_rate, self.resampler),
             ready,
             lambda done: self._reader.read(find_media_refs(request), done),
         )
@@ -79,25 +79,25 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
         prepared: Preparation | None = None,
     ) -> AdmittedRequest:
         """Queue a `transcribe`; see `ModelRunner`."""
-        assert isinstance(request, Transcribe) and isinstance(prepared, Prepared) and self._transcriber is not None
+        assert isinstance(request, Transcribe) and isinstance(prepared, Prepared) and self.transcriber is not None
         recording: Recording = prepared.result()
-        self._transcriber.check(request)
-        self._requests.append(
-            _TranscribeState(key, recording.duration_s, self._transcriber.transcribe(recording, request))
+        self.transcriber.check(request)
+        self.requests.append(
+            _TranscribeState(key, recording.duration_s, self.transcriber.transcribe(recording, request))
         )
         return AdmittedRequest(prompt_tokens=0)
 
     def step(self) -> list[RunnerEvent]:
         """Transcribe one window of one recording; see `ModelRunner`."""
-        held = self._requests[0]
+        held = self.requests[0]
         try:
             window = next(held.windows, None)
         except BaseException as error:
             return self._fail(held.key, error)
         if window is None:
-            self._requests.popleft()
+            self.requests.popleft()
             return [TranscriptionProgress(held.key, held.duration_s, held.duration_s, is_complete=True)]
-        self._requests.rotate(-1)
+        self.requests.rotate(-1)
         done_s = min(window.done_s, held.duration_s)
         events: list[RunnerEvent] = [TranscriptionProgress(held.key, done_s, held.duration_s, window.language)]
         for segment in (part for whole in window.segments for part in split_segment(whole)):
@@ -110,9 +110,9 @@ class TranscriptionRunner(UncachedRunner[_TranscribeState]):
 
     def _release(self) -> None:
         self._reader.close()
-        self._preparer.close()
-        self._resampler.shutdown(wait=False, cancel_futures=True)
-        self._transcriber = None
+        self.preparer.close()
+        self.resampler.shutdown(wait=False, cancel_futures=True)
+        self.transcriber = None
 
 
 def _open_recording(sample_rate: int, resampler: ThreadPoolExecutor, media: Sequence[Any]) -> Recording:

@@ -112,7 +112,7 @@ class _Transcription:
             mel = _mel(self._module, self._recording, seek, size)
             result = self._attempt(mel, seek, self._request.temperature)
             for temperature in TEMPERATURES:
-                if temperature > self._request.temperature and _is_doubtful(result):
+                if temperature > self._request.temperature and is_doubtful(result):
                     yield Window(seek / FRAMES_PER_SECOND, language=self._language)  # each attempt is a step
                     result = self._attempt(mel, seek, temperature)
             segments, seek = self._read(result, mel, seek, size)
@@ -190,7 +190,8 @@ def _mel(module: Any, recording: Recording, seek: int, size: int) -> mx.array:
     return pad_or_trim(mel[margin : margin + size], N_FRAMES, axis=-2).astype(module.dtype)
 
 
-def _is_doubtful(result: DecodingResult) -> bool:
+def is_doubtful(result: DecodingResult) -> bool:
+    """Return whether a window should be decoded again, at a higher temperature."""
     silent = result.no_speech_prob > NO_SPEECH_PROBABILITY and result.avg_logprob < MIN_AVERAGE_LOGPROB
     return not silent and (result.compression_ratio > MAX_COMPRESSION_RATIO or result.avg_logprob < MIN_AVERAGE_LOGPROB)
 

@@ -1,18 +1,17 @@
 """The batch: prompts join it and answers leave it at any step."""
 
 import itertools
+import math
 from collections import deque
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import Any, Final, TypeVar
 
 import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
-from .caches import Checkpoint
-from .chunks import compiles_each_shape, round_shape
-from .length_buckets import assign_buckets, bucket_of
-from .rows import PromptProgress, Row, RowGroup, RowState
+from ..caches import Checkpoint
+from .rows import PromptProgress, Row, RowGroup, RowState, compiles_each_shape, round_shape
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""
@@ -64,7 +63,6 @@ class Batch:
         self._rows_changed = False
         """True if rows have started or stopped to run since the last step."""
         self._steps = 0
-        self._wired_limit = _raise_wired_limit()
 
     # Rows come and go.
 
@@ -75,6 +73,7 @@ class Batch:
         cache: list[Any] | None = None,
         prefix_tokens: int = 0,
         checkpoints: Collection[int] = (),
+        order: int = 0,
     ) -> None:
         """Queue a row. The other methods take the same object as the row's name.
 
@@ -84,10 +83,12 @@ class Batch:
             cache: The cache of the prompt's first tokens, which the row takes over; None for an empty one.
             prefix_tokens: Number of tokens in the cache. At least one token of the prompt remains.
             checkpoints: Token counts at which a chunk ends. Chunks also end before and after the last token.
+            order: Place in the queue: rows with a lower number come first.
         """
         cache = cache or make_prompt_cache(self._model)
-        state = RowState(row, prompt, cache, prefix_tokens, checkpoints)
-        self._bucket(bucket_of(len(prompt))).queue.append(state)
+        state = RowState(row, prompt, cache, prefix_tokens, checkpoints, order)
+        queue = self._bucket(bucket_of(len(prompt))).queue
+        queue.insert(sum(other.order <= order for other in queue), state)
 
     def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> None:
         """Put a row first in the queue whose cache lacks only the last token.
@@ -99,6 +100,25 @@ class Batch:
         """
         state = RowState(row, tokens, cache, len(tokens) - 1)
         self._bucket(bucket_of(len(tokens))).queue.appendleft(state)
+
+    def prefills_before(self, row: Row, length: int) -> bool:
+        """Return whether an incomplete prompt is computed no later than a new one would be.
+
+        Args:
+            row: The row of the incomplete prompt.
+            length: Tokens of the new prompt.
+        """
+        bucket = self._bucket(bucket_of(len(row.prompt)))
+        if bucket is self._bucket(bucket_of(length)) or bucket.prompts.contains(row):
+            return True
+        return not bucket.prompts.rows and any(state.row is row for state in [*bucket.queue][:1])
+
+    def pause_at(self, row: Row, tokens: int) -> None:
+        """Let a chunk of an incomplete prompt end after `tokens` of its tokens, of which fewer are computed."""
+        for bucket in self._buckets.values():
+            for state in (*bucket.prompts.rows, *bucket.queue):
+                if state.row is row:
+                    state.pause_at(tokens)
 
     def copy_cache(self, row: Row) -> list[Any]:
         """Return a copy of the cache of a row whose prompt lacks only its last token."""
@@ -121,14 +141,10 @@ class Batch:
         self._rows_changed |= self.running < running
 
     def close(self) -> None:
-        """Remove all rows, and restore the device's settings."""
+        """Remove all rows."""
         self._buckets.clear()
         self._turns.clear()
         self._prefilling = None
-        if self._wired_limit is not None:
-            mx.synchronize()
-            mx.set_wired_limit(self._wired_limit)
-            self._wired_limit = None
 
     # Prefill.
 
@@ -300,7 +316,49 @@ class _Bucket:
         return taken
 
 
-def _raise_wired_limit() -> int | None:
-    """Let MLX wire as much memory as a GPU of Apple recommends, and return the limit before; None on other devices."""
-    recommended: Any = mx.device_info().get("max_recommended_working_set_size")
-    return None if recommended is None else mx.set_wired_limit(recommended)
+# Length buckets: a group pads the cache of each row to its longest row, so short rows would pay for long ones.
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_BUCKET_TOKENS: Final = 512
+"""Maximum length of rows in the first bucket. Each further bucket holds rows up to twice as long."""
+MIN_PADDING_TOKENS: Final = 8192
+"""Tokens of padding that never justify another group, however small the model: each group costs a step of its own."""
+
+
+def max_padding_tokens(weights_bytes: float, token_bytes: float) -> float:
+    """Return the tokens of padding from which another group is cheaper.
+
+    Another group reads all weights once more. The limit is half of the padding that takes as long to read, since
+    padding takes memory too.
+
+    Args:
+        weights_bytes: Size of the model's weights.
+        token_bytes: Size of one token in the cache.
+    """
+    return max(MIN_PADDING_TOKENS, weights_bytes / (2 * token_bytes)) if token_bytes else math.inf
+
+
+def bucket_of(length: int) -> int:
+    """Return the bucket of a row of `length` tokens."""
+    return max(0, (length - 1) // FIRST_BUCKET_TOKENS).bit_length()
+
+
+def assign_buckets(lengths: Mapping[Key, int], padding: float) -> dict[Key, int]:
+    """Return the bucket that decodes each row: its own, or that of a longer row.
+
+    Args:
+        lengths: Tokens of each row.
+        padding: Maximum tokens of padding in a group. Rows of one bucket are decoded together in any case.
+    """
+    buckets: dict[Key, int] = {}
+    group: list[Key] = []
+    tokens = 0
+    for row, length in sorted(lengths.items(), key=lambda item: item[1]):
+        is_longer = group and bucket_of(length) > bucket_of(lengths[group[-1]])
+        if is_longer and len(group) * length - tokens > padding:
+            group, tokens = [], 0
+        group.append(row)
+        tokens += length
+        buckets |= dict.fromkeys(group, bucket_of(length))
+    return buckets

@@ -1,24 +1,39 @@
-"""The rows of a batch: what each one computes, how far it is, and groups of rows that are computed together."""
+"""The rows of a batch: how far each one is, and groups of them that compute a chunk of each prompt, or a token each."""
 
 import copy
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import mlx.core as mx
 from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
 from msgspec import Struct
 
 from lmwire_protocol.commands import Generation
 
-from ..sampling.logits_processors import EosBan, Penalties
+from ..banned_strings import BannedStrings
+from ..caches import (
+    Checkpoint,
+    RowCache,
+    append_empty_rows,
+    copy_row,
+    evaluate,
+    keep_rows,
+    merge_caches,
+    name_special_caches,
+    to_aligned,
+    to_batched,
+    to_single,
+    truncate_rows,
+)
+from ..sampling.logits_processors import BANNED_LOGIT, EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
 from ..structured_output.constraint import Constraint
-from .caches import Checkpoint, RowCache, copy_row, evaluate, merge_caches, to_batched, to_single
-from .chunks import compute_chunks
 
 if TYPE_CHECKING:
+    from ..sampling.dry import DryPenalties, Repetitions
     from ..structured_output.token_masks import TokenMasks
 
 
@@ -29,6 +44,10 @@ class Row(Protocol):
     seed: int
     prompt: list[int]
     constraint: Constraint | None
+    repetitions: "Repetitions | None"
+    """The repetitions that DRY penalizes; None for a row without DRY."""
+    bans: BannedStrings | None
+    """The strings that the answer must not contain; None if it may contain anything."""
 
     @property
     def remaining_tokens(self) -> int:
@@ -37,6 +56,10 @@ class Row(Protocol):
 
     def append_token(self, token: int, logprob: LogprobHandle | None) -> bool:
         """Append the row's next token, and return whether the row continues."""
+        ...
+
+    def fast_forward(self, token: int, limit: int) -> list[int]:
+        """Return the only tokens that may follow the newest one, at most `limit`."""
         ...
 
 
@@ -67,6 +90,7 @@ class RowState:
         cache: The cache of the first `prefix_tokens` of them, which this object takes over.
         prefix_tokens: Fewer than all tokens.
         checkpoints: Token counts at which a chunk ends. Another one ends before the last token.
+        order: Place among the queued rows: those with a lower number come first.
     """
 
     def __init__(
@@ -76,8 +100,10 @@ class RowState:
         cache: list[Any],
         prefix_tokens: int,
         checkpoints: Collection[int] = (),
+        order: int = 0,
     ) -> None:
         self.row = row
+        self.order = order
         self.prompt = prompt
         self.tokens = prompt[:prefix_tokens]
         """The tokens that the cache holds. The newest token is not one of them."""
@@ -85,6 +111,8 @@ class RowState:
         """The row's own cache. In a group, the cache belongs to the group."""
         self.is_delivered = False
         """True if the row already has the token that its next step reads."""
+        self.forced: list[int] = []
+        """The tokens that follow that one, where a grammar allows no others. The same step computes them."""
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self._prefix_tokens = prefix_tokens
@@ -99,11 +127,20 @@ class RowState:
         done, total = computed - self._prefix_tokens, len(self.prompt) - self._prefix_tokens
         return PromptProgress(self.row, done, total, computed in self._chunk_ends)
 
+    def pause_at(self, end: int) -> None:
+        """Let a chunk end after `end` tokens, which are more than are computed."""
+        if end not in self._chunk_ends:
+            insort(self._chunk_ends, end)
+
     def next_chunk(self, size: int) -> list[int]:
         """Return the next tokens of the prompt, at most `size`, and none beyond a checkpoint. More than one remain."""
         start = len(self.tokens)
         stop = self._chunk_ends[bisect_right(self._chunk_ends, start)]
         return self.prompt[start : min(start + size, stop)]
+
+
+MAX_FORCED_TOKENS: Final = 32
+"""Maximum number of forced tokens in a step, since a schema's constants have any length and no step is interrupted."""
 
 
 class StepSampler:
@@ -118,12 +155,10 @@ class StepSampler:
     def __init__(self, rows: Sequence[RowState], eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
         requests = [state.row.request for state in rows]
         positions = [len(state.tokens) for state in rows]
-        generated = [len(state.tokens) + 1 - len(state.row.prompt) for state in rows]
-        self._penalize = Penalties(requests, [state.tokens for state in rows])
-        self._ban_eos = EosBan(requests, generated, eos_token_ids)
+        self._process = _new_processors(rows, eos_token_ids)
         self._masks = _new_masks([state.row.constraint for state in rows])
         self._sample = _new_sampler(requests, [state.row.seed for state in rows], positions, xtc_special_tokens)
-        self._logprobs = BatchLogprobs(requests)
+        self._logprobs = BatchLogprobs(requests) if any(request.logprobs for request in requests) else None
 
     def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[LogprobHandle | None]]:
         """Start to evaluate the next tokens.
@@ -135,19 +170,84 @@ class StepSampler:
         Returns:
             The next tokens [B], and the log-probability handle of each row.
         """
-        logits = self._ban_eos(self._penalize(raw, newest))
+        logits = self._process(raw, newest) if self._process is not None else raw
         if self._masks is not None:
             if mx.default_device() == mx.cpu:
                 mx.async_eval(logits)  # runs while the masks are made; on a GPU a second start costs more than it saves
             tokens_so_far: Any = newest.tolist()
             logits = self._masks(logits, tokens_so_far)
         tokens = self._sample(logits)
+        if self._logprobs is None:
+            mx.async_eval(tokens)
+            return tokens, [None] * len(tokens)
         handles = self._logprobs(raw, tokens)
         mx.async_eval(tokens, self._logprobs.pending)
         return tokens, handles
 
 
-# Both need numpy, whose import takes longer than a short prompt. So they come with the first rows that need them.
+# What no request asks for is not computed. Masks and the sampler need numpy, whose import takes longer than a short
+# prompt, so they are imported then.
+
+
+def _new_processors(
+    rows: Sequence[RowState], eos_token_ids: set[int]
+) -> Callable[[mx.array, mx.array], mx.array] | None:
+    """Return what changes the logits [B, V] after the newest tokens [B]; None if no row asks for a change."""
+    requests = [state.row.request for state in rows]
+    if not any(map(_changes_logits, requests)):
+        return None
+    bans = [(index, state) for index, state in enumerate(rows) if state.row.bans is not None]
+    generated = [len(state.tokens) + 1 - len(state.row.prompt) for state in rows]
+    penalize, dry, ban_eos = (
+        Penalties(requests, [state.tokens for state in rows]),
+        _new_dry_penalties(rows),
+        EosBan(requests, generated, eos_token_ids),
+    )
+
+    def process(logits: mx.array, newest: mx.array) -> mx.array:
+        logits = penalize(logits, newest)
+        if dry is not None:
+            logits = dry(logits, newest)
+        logits = ban_eos(logits)
+        return _without_banned(logits, bans) if bans else logits
+
+    return process
+
+
+def _without_banned(logits: mx.array, bans: Sequence[tuple[int, RowState]]) -> mx.array:
+    """Return logits [B, V] without the tokens with which banned strings began; `bans` has the rows that ban strings."""
+    places = [
+        (index, token)
+        for index, state in bans
+        if state.row.bans is not None
+        for token in state.row.bans.banned_at(len(state.tokens) + 1 - len(state.row.prompt))
+    ]
+    if not places:
+        return logits
+    logits = logits.astype(mx.float32)
+    rows, tokens = zip(*places, strict=True)
+    logits[mx.array(rows), mx.array(tokens)] = BANNED_LOGIT
+    return logits
+
+
+def _new_dry_penalties(rows: Sequence[RowState]) -> "DryPenalties | None":
+    """Return DRY's penalties of rows; None if no row asks for them."""
+    asking = [
+        (index, state.row.repetitions, state.tokens)
+        for index, state in enumerate(rows)
+        if state.row.repetitions is not None
+    ]
+    if not asking:
+        return None
+    from ..sampling.dry import DryPenalties
+
+    return DryPenalties(asking)
+
+
+def _changes_logits(request: Generation) -> bool:
+    penalties = (request.repetition_penalty, request.presence_penalty, request.frequency_penalty)
+    bans = (request.ignore_eos, request.min_tokens, request.banned_strings)
+    return any((request.logit_bias, request.dry_multiplier, *bans)) or penalties != (1, 0, 0)
 
 
 def _new_masks(constraints: Sequence[Constraint | None]) -> "TokenMasks | None":
@@ -221,9 +321,9 @@ class RowGroup:
         if not self.rows:
             self._caches, self._newest = other._caches, other._newest
         elif other.rows:
-            self._caches = [to_batched(cache) for cache in self._caches]
+            self._caches = [to_batched(cache, len(self.rows)) for cache in self._caches]
             for cache, more in zip(self._caches, other._caches, strict=True):
-                cache.extend(to_batched(more))
+                cache.extend(to_batched(more, len(other.rows)))
             if self._newest is not None and other._newest is not None:
                 self._newest = mx.concatenate([self._newest, other._newest])
         self.rows += other.rows
@@ -254,7 +354,7 @@ class RowGroup:
             self._caches, self._newest, self._handles = [], None, []
             return
         for cache in self._caches:
-            cache.filter(indices)
+            keep_rows(cache, indices)
         if len(indices) == 1:
             self._caches = [to_single(cache) for cache in self._caches]
         if self._newest is not None:
@@ -262,6 +362,12 @@ class RowGroup:
             self._handles = [self._handles[index] for index in indices]
 
     # Their caches.
+
+    def _align(self) -> None:
+        """Give the caches their aligned form if all rows have the same length."""
+        length = len(self.rows[0].tokens)
+        if len(self.rows) > 1 and all(len(state.tokens) == length for state in self.rows):
+            self._caches = [to_aligned(cache, length) for cache in self._caches]
 
     def checkpoint(self, row: Row) -> Checkpoint | None:
         """Return the cache of a row; None if it is empty or incomplete."""
@@ -289,6 +395,8 @@ class RowGroup:
             chunks: The next tokens of each row.
             shape: See `compute_chunks`.
         """
+        if len({*map(len, chunks)}) == 1 and (shape is None or shape[0] == len(chunks)):
+            self._align()
         self._caches = compute_chunks(self._model, self._caches, chunks, shape)
         for state, chunk in zip(self.rows, chunks, strict=True):
             state.tokens += chunk
@@ -326,7 +434,10 @@ class RowGroup:
         """Start to evaluate the next token of each row, and return the tokens before them."""
         newest = self._newest
         assert newest is not None
+        if forced := self._fast_forward(newest):
+            return self._step_over(_to_list(newest), forced)
         if self._sample is None:
+            self._align()
             self._sample = StepSampler(self.rows, *self._sampling)
         logits = self._model(newest[:, None], cache=self._caches)[:, -1, :]
         self._newest, self._handles = self._sample(logits, newest)
@@ -335,12 +446,198 @@ class RowGroup:
             state.tokens.append(token)
         return tokens
 
+    def _fast_forward(self, newest: mx.array) -> list[int]:
+        """Return the only tokens that may follow the newest one of a row alone; none for several rows.
+
+        Rows of a batch are seldom forced at the same time, and for all others the tokens would be padding.
+        """
+        state, *others = self.rows
+        if others or state.row.constraint is None or len(state.tokens) < len(state.prompt):
+            return []
+        limit = state.row.remaining_tokens - (not state.is_delivered)
+        return state.row.fast_forward(_to_list(newest)[0], min(limit, MAX_FORCED_TOKENS))
+
+    def _step_over(self, newest: list[int], forced: list[int]) -> list[int]:
+        """Start to evaluate the token after forced ones, and return the token before them."""
+        (state,) = self.rows
+        logits = self._model(mx.array([newest + forced]), cache=self._caches)[:, -1, :]
+        state.tokens += [*newest, *forced[:-1]]
+        self._sample = StepSampler(self.rows, *self._sampling)
+        self._newest, self._handles = self._sample(logits, mx.array(forced[-1:]))
+        state.tokens.append(forced[-1])
+        state.forced = forced
+        return newest
+
     def _append(self, tokens: list[int], handles: list[LogprobHandle | None]) -> None:
-        """Give its token to each row that does not have it. A row that ends does not count as having it."""
+        """Give its token to each row that does not have it, and the forced ones after it.
+
+        A row that ends does not count as having it.
+        """
         for state, token, handle in zip(self.rows, tokens, handles, strict=True):
             state.is_delivered = state.is_delivered or state.row.append_token(token, handle)
+            for forced in state.forced:
+                state.is_delivered = state.is_delivered and state.row.append_token(forced, None)
+            state.forced = []
 
 
 def _to_list(tokens: mx.array | None) -> list[int]:
     listed: Any = [] if tokens is None else tokens.tolist()
     return listed
+
+
+# A chunk of each prompt: how much at once, in which shape, and with how much padding.
+
+MAX_CHUNK_TOKENS: Final = 2048
+"""Maximum tokens of one prompt in one pass."""
+MAX_CPU_TOKENS: Final = 512
+"""Maximum tokens computed at once on a CPU, over all prompts: the activations of more exceed its caches."""
+MAX_SPARE_BYTES: Final = 64 << 20
+"""Freed memory that MLX may keep after a chunk, in bytes. On a CPU, short prompts are slower if the system has to give
+the memory anew. The chunks of large models use more, and return all of it."""
+ROW_STEPS_PER_OCTAVE: Final = 2
+LENGTH_STEPS_PER_OCTAVE: Final = 4
+MIN_LENGTH_STEP: Final = 16
+"""Minimum difference between two rounded lengths, in tokens."""
+MAX_ROUNDED_TOKENS: Final = 4096
+"""Maximum tokens of a rounded chunk, over all rows. Beyond it, padding takes longer than compiling a new shape."""
+TRIAL_LENGTHS: Final = (3, 11, 6)
+TRIAL_TOKENS: Final = 100
+"""Every vocabulary has at least this many tokens."""
+MAX_LOGIT_DEVIATION: Final = 0.2
+"""Maximum deviation of a logit by rounding, in standard deviations of the logits. Visible padding causes more."""
+
+
+def compute_chunks(
+    model: nn.Module, caches: list[Any], chunks: list[list[int]], shape: tuple[int, int] | None = None
+) -> list[Any]:
+    """Compute a chunk of each prompt, and return the caches with it.
+
+    Padding follows a chunk, so that the chunk's tokens do not attend to it. Afterwards it precedes the row's tokens,
+    or is removed where all rows have it.
+
+    Args:
+        model: The network.
+        caches: The caches of the rows, which this function takes over. Where chunks differ in length or a shape is
+            given, they are plain KV caches.
+        chunks: The tokens of each row.
+        shape: Rows and tokens of each that the model computes, no fewer than there are; None for as many as there are.
+    """
+    lengths = [len(chunk) for chunk in chunks]
+    longest = max(lengths)
+    rows, width = shape or (len(chunks), longest)
+    added = rows - len(chunks)
+    padded = len(set(lengths)) > 1
+    if added or padded:
+        caches = [to_batched(cache, len(chunks)) for cache in caches]
+    if added:
+        caches = [append_empty_rows(cache, added) for cache in caches]
+    lengths += [longest] * added
+    padding = [longest - length for length in lengths]
+    if any(padding):
+        for cache in caches:
+            cache.prepare(lengths=lengths, right_padding=padding)
+    tokens = mx.array([chunk + [0] * (width - len(chunk)) for chunk in [*chunks, *[[]] * added]])
+    at_once = width if shape else _tokens_at_once(rows)
+    for start in range(0, width, at_once):
+        model(tokens[:, start : start + at_once], cache=caches)
+        if start + at_once < width:
+            evaluate(caches)
+    for cache in caches:
+        if width > longest:
+            cache.trim(width - longest)
+        if any(padding):
+            cache.finalize()
+        if added:
+            truncate_rows(cache, len(chunks))
+    evaluate(caches)
+    if not shape and mx.get_cache_memory() > MAX_SPARE_BYTES:  # rounded shapes take the same memory again
+        mx.clear_cache()
+    return caches
+
+
+def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None, cached_tokens: int = 0) -> list[Any]:
+    """Return a cache with all tokens but the last. The last one is computed on a copy, to detect errors.
+
+    Args:
+        model: The network.
+        tokens: The tokens.
+        cache: The cache of the first `cached_tokens` tokens, which this function takes over; None for an empty one.
+        cached_tokens: Number of tokens in the cache.
+    """
+    cache = cache or make_prompt_cache(model)
+    for start in range(cached_tokens, len(tokens) - 1, MAX_CHUNK_TOKENS):
+        model(mx.array([tokens[start : min(start + MAX_CHUNK_TOKENS, len(tokens) - 1)]]), cache=cache)
+        evaluate(cache)
+    mx.eval(model(mx.array([tokens[-1:]]), cache=copy.deepcopy(cache)))
+    return cache
+
+
+def _tokens_at_once(prompts: int) -> int:
+    """Return the maximum tokens of each of `prompts` prompts that are computed at once."""
+    return max(1, MAX_CPU_TOKENS // prompts) if mx.default_device() == mx.cpu else MAX_CHUNK_TOKENS
+
+
+# Shapes, for devices that compile kernels for each new one.
+
+
+def compiles_each_shape() -> bool:
+    """Return whether the device compiles kernels for each shape. On CUDA, cuDNN and cuBLAS plan for tens of ms."""
+    return mx.default_device() == mx.gpu and mx.cuda.is_available()
+
+
+def round_shape(rows: int, length: int, cached_tokens: int = 0) -> tuple[int, int]:
+    """Return the shape (rows, tokens of each) to which a chunk is padded.
+
+    Args:
+        rows: Rows of the chunk.
+        length: Tokens of the longest row.
+        cached_tokens: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
+    """
+    more_rows, longer = (
+        _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
+        _round_up(length, LENGTH_STEPS_PER_OCTAVE, MIN_LENGTH_STEP),
+    )
+    if more_rows * (cached_tokens + longer) <= MAX_ROUNDED_TOKENS:
+        return more_rows, longer
+    return (rows, longer) if rows * longer <= MAX_ROUNDED_TOKENS else (rows, length)
+
+
+def _round_up(count: int, in_octave: int, least: int) -> int:
+    """Return the count rounded up to a multiple of a step.
+
+    Args:
+        count: The number to round.
+        in_octave: Number of steps between a power of two and the next.
+        least: Minimum step.
+    """
+    step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
+    return -(-count // step) * step
+
+
+# Whether a model computes padded prompts correctly.
+
+
+def supports_padding(model: nn.Module) -> bool:
+    """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
+
+    The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
+    The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
+    decides between tokens of nearly equal probability.
+    """
+    if name_special_caches(make_prompt_cache(model)):
+        return False
+    prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
+    together = _next_logits(model, prompts)
+    alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
+    difference = mx.abs(together - alone).max(axis=-1)
+    return bool(mx.all(difference < MAX_LOGIT_DEVIATION * mx.std(alone, axis=-1)).item())
+
+
+def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
+    """Return the logits [B, V] after each prompt, computed together."""
+    caches = merge_caches([make_prompt_cache(model) for _ in prompts])
+    caches = compute_chunks(model, caches, [prompt[:-1] for prompt in prompts])
+    last = mx.array([prompt[-1:] for prompt in prompts])
+    logits = model(last, cache=caches)[:, -1, :].astype(mx.float32)
+    mx.eval(logits)  # ranks exchange values in the order of evaluation, which a graph of several calls would not fix
+    return logits

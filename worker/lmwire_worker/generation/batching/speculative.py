@@ -12,8 +12,8 @@ import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
+from ..caches import Checkpoint, RowCache, evaluate
 from ..sampling.logprobs import LogprobHandle
-from .caches import Checkpoint, RowCache, evaluate
 from .rows import PromptProgress, Row, RowState, StepSampler
 
 MAX_PROPOSALS: Final = 4
@@ -92,15 +92,27 @@ class SpeculativeBatch:
         cache: list[Any] | None = None,
         prefix_tokens: int = 0,
         checkpoints: Collection[int] = (),
+        order: int = 0,
     ) -> None:
         """See `Batch.add`."""
         cache = cache or make_prompt_cache(self._pair)
-        self._rows.append(_SpeculativeState(row, prompt, cache, prefix_tokens, checkpoints))
+        new = _SpeculativeState(row, prompt, cache, prefix_tokens, checkpoints, order)
+        self._rows.insert(sum(place == 0 or other.order <= order for place, other in enumerate(self._rows)), new)
 
     def add_prefilled(self, row: SpeculativeRow, tokens: list[int], cache: list[Any]) -> None:
         """See `Batch.add_prefilled`."""
         new = _SpeculativeState(row, tokens, cache, len(tokens) - 1)
-        self._rows.insert(1, new)  # the first row is in work
+        first = self._rows[0] if self._rows else None
+        is_started = first is not None and (first.is_running or first.progress(len(first.tokens)).done > 0)
+        self._rows.insert(int(is_started), new)
+
+    def prefills_before(self, row: SpeculativeRow, length: int) -> bool:
+        """See `Batch.prefills_before`. Rows with a lower order come first."""
+        return True
+
+    def pause_at(self, row: SpeculativeRow, tokens: int) -> None:
+        """See `Batch.pause_at`."""
+        next(state for state in self._rows if state.row is row).pause_at(tokens)
 
     def copy_cache(self, row: SpeculativeRow) -> list[Any]:
         """See `Batch.copy_cache`. Callers copy what they change, so this returns the cache itself."""

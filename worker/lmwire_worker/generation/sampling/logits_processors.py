@@ -9,7 +9,6 @@ from typing import Final
 
 import mlx.core as mx
 
-from lmwire_protocol import RequestError
 from lmwire_protocol.commands import Generation
 
 WINDOW_STEP: Final = 256
@@ -73,23 +72,6 @@ class EosBan:
         logits[mx.array(list(self._left))[:, None], mx.array(ends)] = BANNED_LOGIT
         self._left = {row: left - 1 for row, left in self._left.items() if left > 1}
         return logits
-
-
-def check_logit_bias(request: Generation, vocab_size: int) -> None:
-    """Check that each biased token exists.
-
-    Args:
-        request: The request.
-        vocab_size: Number of tokens of the model.
-
-    Raises:
-        RequestError: invalid_request.
-    """
-    for token in request.logit_bias:
-        if token >= vocab_size:
-            field = f"logit_bias.{token}"
-            problem = f"{field}: {token} is not a token of this model, whose vocabulary has {vocab_size}"
-            raise RequestError("invalid_request", problem, field=field)
 
 
 class _LogitBias:

@@ -8,8 +8,7 @@ import numpy as np
 
 from lmwire_protocol.limits import TOP_LOGPROBS
 
-from .filters import Array, topk_ids
-from .sampler import array_module
+from .sampler import Array, array_module, topk_ids
 
 DECIMALS: Final = 6
 """Precision of float32 logits."""

@@ -111,6 +111,10 @@ class LogprobFormatter:
             described.top.append(TopLogprob(other, text, _number(value), data))
         return described
 
+    def text(self, token: int) -> str:
+        """Return the text of a token, of bounded length."""
+        return self._texts[token][0]
+
     def without_logprob(self, token: int) -> Logprob:
         """Return a token that has no log-probability, since it is the first one."""
         text, data = self._texts[token]

@@ -29,6 +29,8 @@ class AnswerGrammar:
     """The grammar, in llguidance's JSON."""
     drops_space: bool
     """White space before the content is not part of it."""
+    plain: str | None
+    """The grammar of the same answers without reasoning, if nobody asked for it; else None."""
 
 
 def answer_grammar(
@@ -47,7 +49,8 @@ def answer_grammar(
         RequestError: invalid_request, unsupported.
     """
     content = None if request.format is None else format_grammar(request.format, vocabulary)
-    calls, alone = _call_grammar(request, syntax, vocabulary) if isinstance(request, Chat) else (None, False)
+    found, alone = _call_grammar(request, syntax, vocabulary) if isinstance(request, Chat) else (None, False)
+    calls = None if found is None else found.only_calls() if alone or request.format else found.among_text()
     if content is None and calls is None:
         return None
     if request.format is not None and alone:  # unused, since the answer is only calls, but must be valid
@@ -71,13 +74,26 @@ def answer_grammar(
 
     first = "" if opening[-1:].isspace() or not opening or not drops_space else space
     reasoning = _reasoning_expression(rules, request, syntax, starts_in_reasoning, frame)
-    start = rest(first)
+    start = plain = rest(first)
+    begun = None
     if reasoning:
         reasoned = f"{reasoning} {rest(space if drops_space else '')}"
-        start = reasoned if starts_in_reasoning else f"{first} {reasoned} | {start}"
-    parts = {"answer": rules.grammar(start), "calls": calls, "content": content}
-    grammars = [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]
-    return AnswerGrammar(json.dumps({"grammars": grammars}), drops_space)
+        if found and alone and syntax.tools and syntax.tools.ends_reasoning:
+            begun = found.only_calls(is_begun=True)
+            opens = "" if starts_in_reasoning else rules.literal(syntax.think_start or "")
+            reasoned = f"({reasoned} | {opens} {rules.text_until(syntax.tools.start)} @begun)"
+        start = reasoned if starts_in_reasoning else f"{first} {reasoned} | {plain}"
+    # Some families write a space after the opening of the turn, which the template leaves to the model.
+    head = frame.after_reasoning
+    lead = rules.literal(" ") if head.endswith(" ") and opening.endswith(head[:-1]) else ""
+
+    def whole(start: str) -> str:
+        parts = {"answer": rules.grammar(f"{lead} ({start})"), "calls": calls, "begun": begun, "content": content}
+        return json.dumps({"grammars": [{"name": name, "lark_grammar": text} for name, text in parts.items() if text]})
+
+    is_unasked = isinstance(request, Chat) and request.reasoning == "auto" and not request.prefix
+    has_choice = bool(reasoning) and not starts_in_reasoning and is_unasked
+    return AnswerGrammar(whole(start), drops_space, whole(plain) if has_choice else None)
 
 
 def _empty_content(rules: LarkRules, frame: MessageFrame, opening: str) -> str:
@@ -121,8 +137,8 @@ def _may_begin_with_space(format: Format | None, alone: bool, vocabulary: Vocabu
             return any(matcher.validate_tokens([token]) for token in spaces)
 
 
-def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[str | None, bool]:
-    """Return the grammar of an answer's tool calls, or None, and whether the answer must be calls only."""
+def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tuple[ToolCallGrammar | None, bool]:
+    """Return the builder of the tool calls' grammar, or None, and whether the answer must be calls only."""
     tools, choice = request.tools, request.tool_choice
     alone = choice == "required" or isinstance(choice, NamedTool)
     strict = [index for index, tool in enumerate(tools) if tool.function.strict]
@@ -133,8 +149,7 @@ def _call_grammar(request: Chat, syntax: Syntax, vocabulary: Vocabulary) -> tupl
     named = choice.name if isinstance(choice, NamedTool) else None
     schemas = all_schemas(tools, named, vocabulary) if alone else strict_schemas(tools, form, vocabulary)
     many = request.parallel_tool_calls and named is None
-    calls = ToolCallGrammar(tools, schemas, form, find_frame(syntax), many, vocabulary)
-    return calls.only_calls() if alone or request.format else calls.among_text(), alone
+    return ToolCallGrammar(tools, schemas, form, find_frame(syntax), many, vocabulary), alone
 
 
 def _reasoning_expression(

@@ -1,28 +1,79 @@
-"""The constraint on one answer, token by token, and whether a request needs one. Imports no grammar."""
+"""The constraint on one answer, token by token: its grammar and its reasoning budget. Imports no grammar."""
 
-from collections.abc import Sequence, Set
+import codecs
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-
-from lmwire_protocol import Chat, Generate, Tokenize
-
-from .reasoning_budget import ReasoningBudget
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def is_forced(request: Generate | Chat) -> bool:
-    """Return whether all answers of a request must have a format, or call tools."""
-    must_call = isinstance(request, Chat) and bool(request.tools) and request.tool_choice not in ("auto", "none")
-    return request.format is not None or must_call
+class ReasoningBudget:
+    """The reasoning budget of one answer.
 
+    Args:
+        start: The marker that opens reasoning.
+        end: The marker that closes it.
+        call_starts: The start markers of calls that close it, too.
+        closing: The tokens of `end`.
+        budget: Maximum number of reasoning tokens in the answer.
+        token_bytes: Returns a token's bytes.
+        open: The answer starts inside reasoning.
+    """
 
-def is_constrained(request: Generate | Chat | Tokenize) -> bool:
-    """Return whether a grammar constrains a request's answers."""
-    if isinstance(request, Tokenize):
-        return False
-    tools = request.tools if isinstance(request, Chat) and request.tool_choice != "none" else ()
-    return is_forced(request) or any(tool.function.strict for tool in tools)
+    def __init__(
+        self,
+        start: str,
+        end: str,
+        closing: Sequence[int],
+        budget: int,
+        token_bytes: Callable[[int], bytes],
+        *,
+        open: bool,
+        call_starts: Sequence[str] = (),
+    ) -> None:
+        self._arguments = (start, end, closing, budget, token_bytes, open, call_starts)
+        self._markers = {False: (start,), True: (end, *call_starts)}
+        self._end = end
+        self._longest = max(map(len, (start, end, *call_starts)))
+        self._closing = closing
+        self._remaining = budget
+        self._token_bytes = token_bytes
+        self._open = open
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._tail = ""
+        self._matched = 0
+
+    def fork(self) -> "ReasoningBudget":
+        """Return an unused budget with the same arguments."""
+        start, end, closing, budget, token_bytes, open, call_starts = self._arguments
+        return ReasoningBudget(start, end, closing, budget, token_bytes, open=open, call_starts=call_starts)
+
+    def push(self, token: int) -> None:
+        """Add the answer's next token."""
+        if self._open:
+            self._remaining -= 1
+            self._matched = self._matched + 1 if token == self._next else int(token == self._closing[0])
+        self._tail += self._decoder.decode(self._token_bytes(token))
+        while found := [marker for marker in self._markers[self._open] if marker in self._tail]:
+            marker = min(found, key=self._tail.index)
+            if marker == self._end:
+                self._remaining += self._matched  # the marker does not count
+            self._tail = self._tail.partition(marker)[2]
+            self._open = not self._open
+            self._matched = 0
+        self._tail = self._tail[-self._longest :]
+
+    @property
+    def forced(self) -> int | None:
+        """The only allowed next token if the reasoning must be closed, else None. A character is finished first."""
+        in_character = self._decoder.getstate()[0]
+        return self._next if self._open and self._remaining <= 0 and not in_character else None
+
+    @property
+    def _next(self) -> int | None:
+        """The closing marker's next token, after the newest tokens that are its beginning."""
+        return self._closing[self._matched] if self._matched < len(self._closing) else None
 
 
 class Constraint:
@@ -32,8 +83,10 @@ class Constraint:
         matcher: The grammar's `llguidance.LLMatcher` in its initial state, or None.
         reasoning_budget: The budget of reasoning tokens, or None.
         mask_words: Length of a bit mask, in int32.
-        reasoning_start: The token that opens reasoning which the request did not ask for; None without one.
-        spaces: Tokens of white space that the answer may start with.
+        plain: The matcher of the same answers without reasoning, if nobody asked for it; else None. Where it forbids a
+            token that the grammar allows, the answer may have that only if the model prefers it to all others. A mask
+            leaves few tokens, and would lead a model into reasoning that it would not write.
+        start_tokens: Maximum number of tokens after which `plain` no longer matters.
         drops_space: White space before the content is not part of it.
     """
 
@@ -42,22 +95,22 @@ class Constraint:
         matcher: Any,
         reasoning_budget: ReasoningBudget | None,
         mask_words: int,
-        reasoning_start: int | None = None,
         *,
-        spaces: Set[int] = frozenset(),
+        plain: Any = None,
+        start_tokens: int = 0,
         drops_space: bool = False,
     ) -> None:
         self.matcher = matcher
         self.mask_words = mask_words
         self.drops_space = drops_space
-        self._reasoning_start = reasoning_start
-        self._spaces = spaces
-        self._is_blank = True
-        """True until the answer has more than white space."""
+        self.plain = plain
+        self._start_tokens = start_tokens
         self.error: str | None = None
         """Reason why the constraint failed, as a sentence. A failed constraint allows every token."""
         self._reasoning_budget = reasoning_budget
         self._started = False
+        self._is_ahead = False
+        """True if `fast_forward` has added the token that `push` gets next."""
 
     def fork(self, answer: Sequence[int] = ()) -> "Constraint":
         """Return an independent copy of an unused constraint, for another choice.
@@ -70,8 +123,8 @@ class Constraint:
             matcher,
             None if self._reasoning_budget is None else self._reasoning_budget.fork(),
             self.mask_words,
-            self._reasoning_start,
-            spaces=self._spaces,
+            plain=None if self.plain is None else self.plain.deep_copy(),
+            start_tokens=self._start_tokens,
             drops_space=self.drops_space,
         )
         copy._started = bool(answer)
@@ -84,24 +137,43 @@ class Constraint:
         """Return whether the constraint may forbid a token now."""
         return self.matcher is not None or self._forced is not None
 
-    @property
-    def unasked_token(self) -> int | None:
-        """The token that the answer may start with only if the model prefers it to all others; None if there is none.
-
-        A mask leaves few tokens. Without this rule, a model that would not reason would be led into reasoning.
-        """
-        return self._reasoning_start if self._is_blank else None
-
     def push(self, token: int) -> None:
         """Add the row's newest token. The first one is the last token of the prompt."""
         if not self._started:
             self._started = True
             return
-        self._is_blank = self._is_blank and token in self._spaces
+        if self._is_ahead:
+            self._is_ahead = False
+            return
+        self._start_tokens -= 1
+        if self.plain is not None and (self._start_tokens <= 0 or not self.plain.try_consume_tokens([token])):
+            self.plain = None  # the answer has begun, with reasoning or without
         if self._reasoning_budget is not None:
             self._reasoning_budget.push(token)
         if self.matcher is not None and not self.matcher.is_stopped():
             self.matcher.consume_token(token)  # complete_mask checks for errors
+
+    def fast_forward(self, token: int, limit: int) -> list[int]:
+        """Add the row's newest token, and the only tokens that may follow it, which are returned.
+
+        The next call of `push` gets the last one of all of them.
+
+        Args:
+            token: The newest token, of the answer.
+            limit: Maximum number of tokens that follow.
+        """
+        self.push(token)
+        following: list[int] = []
+        if self.matcher is not None and self.plain is None and not self.matcher.is_stopped():
+            following = self.matcher.compute_ff_tokens()[: max(limit, 0)]
+        added: list[int] = []
+        for forced in following:
+            if self._forced is not None:  # the budget of reasoning is spent
+                break
+            self.push(forced)
+            added.append(forced)
+        self._is_ahead = True
+        return added
 
     def complete_mask(self, bits: "np.ndarray") -> None:
         """Complete the row's bit mask [mask_words], int32, after the matcher filled it."""
@@ -124,4 +196,4 @@ class Constraint:
 
     def _fail(self, problem: str) -> None:
         self.error = problem
-        self.matcher = self._reasoning_budget = None
+        self.matcher = self.plain = self._reasoning_budget = None

@@ -1,8 +1,6 @@
 """Make the constraint on a request's answers."""
 
-from collections.abc import Set
 from functools import cached_property
-from itertools import chain, product
 from typing import Any, Final
 
 from lmwire_protocol import Chat, Generate, RequestError
@@ -11,14 +9,13 @@ from ...models.tokenizer import Tokenizer
 from ...output_parsing import Syntax
 from ...text_stream.detokenizer import token_bytes
 from .answer_grammar import MAX_SPACE, answer_grammar
-from .constraint import Constraint, is_forced
+from .constraint import Constraint, ReasoningBudget
 from .formats import check_format
-from .reasoning_budget import ReasoningBudget
 from .size_limits import MAX_CHARACTERS, check_count, invalid_request
 from .vocabulary import GrammarError, Vocabulary
 
 MAX_ANSWER_ROOM: Final = 1024
-"""Maximum number of tokens that reasoning leaves for a forced answer. It leaves at most half of `max_tokens`."""
+"""Maximum number of tokens that reasoning leaves for a forced answer. It leaves at most half of the answer."""
 
 
 class ConstraintFactory:
@@ -42,6 +39,7 @@ class ConstraintFactory:
         *,
         effort_budget: int | None = None,
         opening: str = "",
+        room: int | None = None,
     ) -> Constraint | None:
         """Return the constraint on one answer, or None if answers are not constrained. See also `Constraint.fork`.
 
@@ -51,6 +49,7 @@ class ConstraintFactory:
             starts_in_reasoning: The answer starts inside reasoning.
             effort_budget: The budget of reasoning tokens for a request without its own; None without a limit.
             opening: The part of the assistant's turn that the prompt contains.
+            room: Tokens that the context has for the answer; None without a limit.
 
         Raises:
             RequestError: invalid_request, with the path of the part that is invalid or cannot be enforced; unsupported:
@@ -62,16 +61,20 @@ class ConstraintFactory:
         except RecursionError:
             problem = "a schema is nested too deep; 100 levels always work"
             raise RequestError("invalid_request", problem) from None
-        reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning, effort_budget)
+        limits = [most for most in (request.max_tokens, room) if most is not None]
+        most = min(limits, default=None)
+        reasoning_budget = self._reasoning_budget(request, syntax, starts_in_reasoning, effort_budget, most)
         if matcher is None and reasoning_budget is None:
             return None
-        start = self._unasked_start(request, syntax, starts_in_reasoning) if matcher is not None else None
+        plain = None
+        if grammar is not None and grammar.plain is not None:
+            plain = self._vocabulary.matcher(grammar.plain, is_checked=True)
         return Constraint(
             matcher,
             reasoning_budget,
             self._vocabulary.mask_words,
-            start,
-            spaces=frozenset() if start is None else self._spaces,
+            plain=plain,
+            start_tokens=MAX_SPACE + len((syntax.think_start or "").encode()),
             drops_space=grammar is not None and grammar.drops_space,
         )
 
@@ -92,35 +95,42 @@ class ConstraintFactory:
             )
         return matcher
 
-    def _unasked_start(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool) -> int | None:
-        """Return the token that opens reasoning which neither the request nor the prompt opens, or None."""
-        if starts_in_reasoning or syntax.think_start is None:
-            return None
-        if isinstance(request, Chat) and (request.reasoning == "on" or request.prefix):
-            return None
-        tokens = self._vocabulary.tokens(syntax.think_start)
-        return tokens[0] if len(tokens) == 1 else None
-
     def _reasoning_budget(
-        self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, budget: int | None
+        self,
+        request: Generate | Chat,
+        syntax: Syntax,
+        starts_in_reasoning: bool,
+        budget: int | None,
+        most: int | None,
     ) -> ReasoningBudget | None:
+        """Return the budget of a request, or None.
+
+        Args:
+            request: The request.
+            syntax: The model's output syntax.
+            starts_in_reasoning: The answer starts inside reasoning.
+            budget: The budget of a request without its own; None without a limit.
+            most: Maximum number of tokens of the answer; None without a limit.
+        """
         if isinstance(request, Chat) and request.reasoning_budget is not None:
             budget = request.reasoning_budget
-        if is_forced(request) and request.max_tokens is not None:
-            room = min(request.max_tokens // 2, MAX_ANSWER_ROOM)
-            budget = min(request.max_tokens - room, budget if budget is not None else request.max_tokens)
+        if request.is_forced and most is not None:
+            budget = min(most - min(most // 2, MAX_ANSWER_ROOM), most if budget is None else budget)
         if budget is None or syntax.think_start is None or syntax.think_end is None:
             return None
         closing = self._vocabulary.tokens(syntax.think_end)
+        form = syntax.tools
+        has_calls = form is not None and form.ends_reasoning and isinstance(request, Chat) and request.callable_tools
+        call_starts = (form.start, *form.lost_starts) if form is not None and has_calls else ()
         return ReasoningBudget(
-            syntax.think_start, syntax.think_end, closing, budget, self._token_bytes, open=starts_in_reasoning
+            syntax.think_start,
+            syntax.think_end,
+            closing,
+            budget,
+            self._token_bytes,
+            open=starts_in_reasoning,
+            call_starts=call_starts,
         )
-
-    @cached_property
-    def _spaces(self) -> Set[int]:
-        """Tokens of the white space that may stand before an answer."""
-        texts = ("".join(text) for length in range(1, MAX_SPACE + 1) for text in product(" \n", repeat=length))
-        return frozenset(chain.from_iterable(map(self._vocabulary.tokens, texts)))
 
     @cached_property
     def _token_bytes(self) -> Any:

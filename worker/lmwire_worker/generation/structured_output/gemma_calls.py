@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...tool_parsers import key_order
 from .lark_rules import LarkRules, quoted
 from .tool_parameters import ANNOTATIONS, DEFINITIONS, Parameter, RawText, check_name, read_parameters, unsupported
 
@@ -64,7 +65,7 @@ class GemmaCallRule:
 
     def _object(self, rules: LarkRules, schema: dict[str, Any], path: str) -> str:
         items = []
-        for parameter in read_parameters(schema, path):
+        for parameter in sorted(read_parameters(schema, path), key=lambda parameter: key_order(parameter.name)):
             check_name(parameter.name, NAME, parameter.path)
             value = self._value(rules, parameter)
             items.append((rules.rule(f"{quoted(f'{parameter.name}:')} ({value})"), parameter.required))

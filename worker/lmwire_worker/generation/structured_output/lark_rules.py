@@ -9,7 +9,7 @@ from .formats import json_rule
 from .vocabulary import Vocabulary
 
 _LINE_BREAKS: Final = re.compile(r"( *\n[ \n]*)")
-_MOST_SPACES: Final = 2
+MOST_SPACES: Final = 2
 """Maximum number of characters in place of a single line break."""
 
 Item = tuple[str, bool]
@@ -59,9 +59,7 @@ class LarkRules:
         """
         parts = _LINE_BREAKS.split(text)
         return " ".join(
-            self.spaces(max(len(part), _MOST_SPACES)) if part.isspace() else self.literal(part)
-            for part in parts
-            if part
+            self.spaces(max(len(part), MOST_SPACES)) if part.isspace() else self.literal(part) for part in parts if part
         )
 
     def spaces(self, most: int) -> str:

@@ -48,9 +48,13 @@ class TokenMasks:
             masked = mx.array(logits)  # log-probabilities need the caller's logits unchanged
             masked[rows] = _apply(bits, logits[rows])
         for row, constraint in bound:
-            if (token := constraint.unasked_token) is not None and token < logits.shape[-1]:
-                is_preferred = mx.argmax(logits[row]) == token
-                masked[row, token] = mx.where(is_preferred, masked[row, token], -mx.inf)
+            if constraint.plain is not None:
+                preferred = mx.argmax(logits[row])
+                score = masked[row, preferred]
+                bits = np.empty((1, constraint.mask_words), np.int32)
+                constraint.plain.unsafe_compute_mask_ptr(bits.ctypes.data, bits.nbytes)
+                masked[row] = _apply(bits, masked[row : row + 1])[0]
+                masked[row, preferred] = score
         return masked
 
 

@@ -39,7 +39,7 @@ PYTHON_NAME: Final = re.compile(rf"(?!(?:{'|'.join(kwlist)})\Z)[A-Za-z_]\w*", re
 DOTTED_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 SPACED_JSON: Final = {"item_separator": ", ?", "key_separator": ": ?"}
 """Options of JSON in which a space may follow a comma and a colon."""
-SINGLE_QUOTED: Final = r"/'[^'\\\n]*'/"
+SINGLE_QUOTED: Final = r"/'[^'\\]*'/"
 MAX_LISTS: Final = 3
 """Maximum number of Python's lists inside one another."""
 PYTHON_JSON: Final = {**SPACED_JSON, "json_allowed_escapes": '"\\bfnrt'}
@@ -128,7 +128,9 @@ class _TaggedCallRule:
         kinds = [part["type"] for part in parts if part["type"] != "string"]
         excluded = list(self.shape.excluded)
         if self.shape.recovers:
-            excluded += [f"\n{self.shape.tag.replace('{}', name)}" for name in names]
+            before, _, after = self.shape.tag.partition("{}")
+            line = "\n" if after.endswith("\n") else ""
+            excluded += [f"{line}{before}{name}{after.partition('{')[0].rstrip()}" for name in names]
         text = RawText(excluded, kinds)
         return self.rules.rule(" | ".join(self._value(parameter, part, text) for part in parts))
 
@@ -165,11 +167,11 @@ def _python_value(rules: LarkRules, parameter: Parameter, depth: int = 0) -> str
     values = []
     for part in parameter.alternatives():
         if part["type"] == "null":
-            values.append('"None"')
+            values += ('"None"', '"null"')  # some templates write JSON
         elif part["type"] in _ANY_PYTHON and not part.keys() - ANNOTATIONS - {"type"}:
             values.append(_any_python(rules, part["type"]))
         elif part["type"] == "boolean":
-            values += _python_booleans(part)
+            values += (*_python_booleans(part), rules.json(part))
         else:
             values.append(rules.json(part, **PYTHON_JSON))
             values += _python_forms(rules, part, parameter.path, depth)

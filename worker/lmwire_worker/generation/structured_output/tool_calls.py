@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from lmwire_protocol import Tool
 
 from ...tool_parsers import PythonCall, ToolFormat, WrittenCall
 from .formats import check_schema
-from .lark_rules import LarkRules, quoted
+from .lark_rules import MOST_SPACES, LarkRules, quoted
 from .message_frames import MessageFrame
 from .size_limits import check_size, invalid_request
 from .tool_call_grammars import add_call, loosen_schema
@@ -17,6 +19,10 @@ from .vocabulary import Vocabulary
 SchemasByTool = Mapping[int, dict[str, Any]]
 """Schemas of the arguments of tools, by the tools' indexes in the request."""
 NO_PARAMETERS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
+_OPENED_BY: Final = ("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames")
+"""Keywords of a schema that says itself which arguments it does not list may be there."""
+_COMPOSED_OF: Final = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies")
+"""Keywords of a schema whose properties may stand elsewhere."""
 _LINE: Final = "\n"
 _SAMPLE: Final = WrittenCall("f", {})
 BARE_START: Final = r'/\s*\{\s*"name"(?s:.*)/'
@@ -50,47 +56,65 @@ class ToolCallGrammar:
         self._rules = rules = LarkRules(vocabulary)
         self._form = form
         self._frame = frame
-        calls = [
-            add_call(rules, form, tools[index].function.name, schema, f"tools[{index}].function")
-            for index, schema in schemas.items()
-        ]
-        call = rules.rule(" | ".join(calls))
-        more = f"({_between_calls(rules, form)} {call})*" if many and form.between_calls is not None else ""
         end = "" if vocabulary.ends_turn(form.end) else rules.literal(form.end)
-        self._calls = rules.rule(f"{call} {more} {rules.fixed(form.after)} {end}")
         # A marker that ends with a letter needs its line break, or the next word would be part of it.
         before = rules.literal(form.before) if form.start[-1:].isalnum() else rules.fixed(form.before)
+
+        def add_calls(form: ToolFormat, *, many: bool) -> str:
+            """Return an expression for the calls of a section, without its markers."""
+            calls = [
+                add_call(rules, form, tools[index].function.name, schema, f"tools[{index}].function")
+                for index, schema in schemas.items()
+            ]
+            call = rules.rule(" | ".join(calls))
+            more = f"({_between_calls(rules, form)} {call})*" if many and form.between_calls is not None else ""
+            return rules.rule(f"{call} {more} {rules.fixed(form.after)}")
+
+        calls = add_calls(form, many=many)
+        self._calls = f"{calls} {end}"
         self._section = rules.rule(f"{before} {self._calls}")
+        self._bare = rules.rule(f"{before} {calls}") if form.bare else ""
+        others = (
+            f"{rules.literal(start)} {add_calls(replace(form, shape=shape), many=False)} {end}"
+            for start, shape in form.other_calls
+        )
+        self._marked = rules.rule(" | ".join([f"{rules.literal(form.start)} {self._section}", *others]))
         self._many = many and form.between_sections is not None
         self._recipient = ""
         if frame.recipient is not None:
-            names = " | ".join(quoted(tools[index].function.name) for index in schemas)
-            self._recipient = f"{rules.literal(frame.recipient[0])} ({names}) {rules.literal(frame.recipient[1])}"
+            before, after = frame.recipient
+            # One lexeme each: the start of a name may be that of another recipient.
+            names = " | ".join(quoted(f"{before}{tools[index].function.name}") for index in schemas)
+            self._recipient = f"({names}) {rules.literal(after)}"
 
-    def only_calls(self) -> str:
-        """Return the grammar of an answer that is only calls."""
+    def only_calls(self, *, is_begun: bool = False) -> str:
+        """Return the grammar of an answer that is only calls.
+
+        Args:
+            is_begun: The start marker of the first section stands before.
+        """
         rules, form = self._rules, self._form
         first = self._section
-        if form.start and not (form.bare or self._frame.starts_call):
-            start = rules.rule(" | ".join(map(rules.literal, (form.start, *form.other_starts))))
-            first = f"{start} {self._section}"
-            if form.shape.write(_SAMPLE, 0).startswith(form.lost_starts):  # the model may write the call without it
-                first = rules.rule(f"{first} | {self._calls}")
+        if form.start and not self._frame.starts_call and not is_begun:
+            firsts = [self._marked, self._bare]
+            if form.calls_may_start:
+                firsts.append(self._calls)
+            first = rules.rule(" | ".join(filter(None, firsts)))
         between = f"{rules.fixed(form.between_sections or _LINE)} {rules.literal(form.start)}"
         again = f"({between} {self._section})*" if self._many else ""
-        return rules.grammar(f"{self._recipient} {first} {again}")
+        return rules.grammar(f"{self._recipient} {first} {again} {rules.spaces(MOST_SPACES)}")
 
     def among_text(self) -> str:
         """Return the grammar of an answer that is any text, calls, or both."""
         rules, form = self._rules, self._form
         if form.bare:
             text = rules.terminal(f"/(?s:.*)/ & ~{BARE_START}")
-            return rules.grammar(f"{self._section} | {text}")
+            return rules.grammar(" | ".join(filter(None, (form.start and self._marked, self._bare, text))))
         text = rules.text_without([form.start])
         if self._frame.text_before_call is not None:
             before, after = self._frame.text_before_call
             said = f"({rules.literal(before)} {rules.text_until(after)})?"
-            call = f"{said} {self._recipient} {rules.literal(form.start)} {self._section}"
+            call = f"{said} {self._recipient} {self._marked}"
             return rules.grammar(f"{call} | {rules.literal(self._frame.before_content)} {text}")
         call = f"{rules.text_until(form.start)} {self._section}"
         return rules.grammar(f"({call}){'*' if self._many else '?'} {text}")
@@ -142,13 +166,20 @@ def strict_schemas(tools: Sequence[Tool], form: ToolFormat, vocabulary: Vocabula
 
 
 def _argument_schema(tool: Tool, path: str, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the schema of a tool's arguments, which must be an object."""
+    """Return the schema of a tool's arguments, which must be an object.
+
+    Arguments that it neither lists nor mentions are not written: a function takes none by other names.
+    """
     schema = tool.function.parameters or NO_PARAMETERS
     if schema.get("type", "object") != "object":
         raise invalid_request(f"{path}.type", "must be `object`: arguments have names")
     schema = {"type": "object"} | schema
     check_schema(schema, path, vocabulary)
-    return schema
+    # A required argument that is not listed is one by another name.
+    unlisted = set(schema.get("required", ())) - set(schema.get("properties", ()))
+    if unlisted or any(keyword in schema for keyword in (*_OPENED_BY, *_COMPOSED_OF)):
+        return schema
+    return schema | {"additionalProperties": False}
 
 
 def check_format_supported(form: ToolFormat | None, path: str) -> ToolFormat:

@@ -56,14 +56,18 @@ class Vocabulary:
         """Length of a row's bit mask, in int32."""
         return (self._size + 31) // 32
 
-    def matcher(self, grammar: str) -> Any:
+    def matcher(self, grammar: str, *, is_checked: bool = False) -> Any:
         """Return a grammar's `llguidance.LLMatcher` in its initial state.
+
+        Args:
+            grammar: The grammar.
+            is_checked: It is a part of a grammar that compiled, so its limits need no check.
 
         Raises:
             GrammarError: The grammar does not compile.
             RequestError: unsupported, as from `llguidance_tokenizer`.
         """
-        return self._cached_matcher(grammar).deep_copy()
+        return self._cached_matcher(grammar, is_checked).deep_copy()
 
     def find_error(self, grammar: str) -> GrammarError | None:
         """Return the error of compiling a grammar, or None if it compiles."""
@@ -131,11 +135,11 @@ class Vocabulary:
             return fault.with_traceback(None)
         return None
 
-    def _compile(self, grammar: str) -> Any:
+    def _compile(self, grammar: str, is_checked: bool = False) -> Any:
         view = self.llguidance_tokenizer
         from ...sandbox.grammars import compile_grammar
 
-        if not is_simple(grammar):
+        if not is_checked and not is_simple(grammar):
             self._compile_in_sandbox(grammar)
         matcher, error = compile_grammar(view, grammar)
         if error:

@@ -2,8 +2,7 @@
 
 replies    faults that are scripted replies
 process    faults of the process: its death, its signals, its children
-lines      faults that change the written lines
-pipes      the pipes with these faults, between the worker and its host
+pipes      faults that change the written lines, and the pipes that have them
 """
 
 from .pipes import FaultyPipes

@@ -1,17 +1,23 @@
 """Download a model into the cache of the hub, in a thread, with progress and a way to cancel."""
 
+import fcntl
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from huggingface_hub import snapshot_download
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
+from huggingface_hub.file_download import http_get
+from huggingface_hub.utils import build_hf_headers
 from tqdm.auto import tqdm
 
 from ...engine.interface import Report
+from .cache import repository_of
 from .errors import explain
-from .plan import Announce, check_plan, plan_download
-from .resumable import fetch_large_files
+from .plan import PARTIAL_SUFFIX, Announce, DownloadPlan, RemoteFile, check_plan, check_space, plan_download
 
 POLL_S: Final = 0.05
 """Interval at which a download reports its progress and notices a cancel, in seconds."""
@@ -40,6 +46,8 @@ def download(
     work = _Download(hub_id, patterns, revision, announce)
     try:
         while not work.ended.wait(POLL_S):
+            if work.plan and work.plan.missing:
+                check_space(work.plan)
             report("download", work.done, work.total, "bytes")
     finally:
         work.cancelled.set()
@@ -53,6 +61,7 @@ class _Download:
     """A download in a thread, so that a server that stalls does not delay a cancel."""
 
     def __init__(self, hub_id: str, patterns: Sequence[str], revision: str | None, announce: Announce | None) -> None:
+        self.plan: DownloadPlan | None = None
         self.total: int | None = None
         self.result: Path | BaseException = RuntimeError("the download has not ended")
         self.ended = threading.Event()
@@ -80,7 +89,7 @@ class _Download:
         check_plan(plan)
         if self._announce:
             self._announce(plan)
-        self.total = plan.missing_bytes
+        self.plan, self.total = plan, plan.missing_bytes
         fetch_large_files(plan, type("Bar", (_FileBar,), {"download": self}))
         bar = type("Bar", (_SnapshotBar,), {"download": self})
         return Path(snapshot_download(hub_id, revision=revision, allow_patterns=patterns, tqdm_class=bar))
@@ -125,3 +134,62 @@ class _SnapshotBar(_SilentBar):
 
     def _count(self, added: int) -> None:
         self.download.small_bytes = max(self.download.small_bytes, int(self.n))
+
+
+# Large files, so that an interrupted download goes on where it ended.
+
+MIN_BYTES: Final = 16 * 2**20
+"""Smallest size of a file that is fetched in this way. The library fetches smaller ones in seconds."""
+_THREADS: Final = 4
+
+
+def fetch_large_files(plan: DownloadPlan, progress_bar: type[Any]) -> None:
+    """Fetch the plan's large files into the cache, from the byte at which an earlier download ended.
+
+    Args:
+        plan: The download.
+        progress_bar: A class of progress bars in tqdm's form, made once for each file.
+    """
+    large = [file for file in plan.missing if _is_resumable(file)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda file: _fetch(plan, file, progress_bar), large))  # raises what the first failure raised
+
+
+def _is_resumable(file: RemoteFile) -> bool:
+    """Return whether a file is large, and not larger than what the hub sends in one response."""
+    return file.size is not None and MIN_BYTES <= file.size <= constants.MAX_HTTP_DOWNLOAD_SIZE
+
+
+def _fetch(plan: DownloadPlan, file: RemoteFile, progress_bar: type[Any]) -> None:
+    headers = build_hf_headers()
+    url = hf_hub_url(plan.hub_id, file.name, revision=plan.commit)
+    known = get_hf_file_metadata(url, headers=headers)
+    blob = repository_of(plan.hub_id) / "blobs" / os.path.basename(known.etag or "")
+    if not known.etag or blob.exists():
+        return
+    if urlsplit(known.location).netloc != urlsplit(url).netloc:
+        headers.pop("authorization", None)  # the token belongs to the hub, and not to who stores the file
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    partial = blob.with_name(blob.name + PARTIAL_SUFFIX)
+    with partial.open("ab") as arrived:
+        if not _lock(arrived.fileno()):
+            return  # another process fetches it; the library waits for its own lock
+        http_get(
+            known.location,
+            arrived,
+            resume_size=arrived.tell(),
+            headers=headers,
+            expected_size=known.size,
+            displayed_filename=file.name,
+            tqdm_class=progress_bar,
+        )
+        partial.replace(blob)
+
+
+def _lock(descriptor: int) -> bool:
+    """Return whether this process now holds the file's lock. It ends with the descriptor."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -17,6 +17,11 @@ from .cache import hub_cache, repository_of
 PARTIAL_SUFFIX: Final = ".lmwire-partial"
 """End of the name of a file that has arrived in part. It differs from that of the hub's library, which removes its."""
 WEIGHTS_SUFFIX: Final = ".safetensors"
+RESERVE_BYTES: Final = 250_000_000
+"""Free space that a download leaves on the disk, in bytes."""
+
+
+_SPACE_REMEDY: Final = "; free some space (`lmwire rm` removes a model), or set HF_HOME to a folder on a larger disk"
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,21 @@ def check_plan(plan: DownloadPlan) -> None:
         problem = f"{plan.hub_id} has no {WEIGHTS_SUFFIX} files, the weights that MLX reads"
         raise RequestError("bad_model", f"{problem}; look for a conversion of it, such as those of mlx-community")
     needed = (plan.missing_bytes or 0) - plan.partial_bytes
-    if needed > plan.free_bytes:
-        problem = f"{plan.hub_id} needs {format_size(needed)} more, and {plan.cache} has {format_size(plan.free_bytes)}"
-        remedy = "free some space (`lmwire rm` removes a model), or set HF_HOME to a folder on a larger disk"
-        raise RequestError("model_not_found", f"{problem} free; {remedy}")
+    if needed and needed + RESERVE_BYTES > plan.free_bytes:
+        need = f"{format_size(needed)} more, beside a reserve of {format_size(RESERVE_BYTES)}"
+        problem = f"{plan.hub_id} needs {need}, and {plan.cache} has {format_size(plan.free_bytes)}"
+        raise RequestError("model_not_found", f"{problem} free{_SPACE_REMEDY}")
+
+
+def check_space(plan: DownloadPlan) -> None:
+    """Check that the disk still has its reserve: the hub may send more than it has announced, and others write too.
+
+    Raises:
+        RequestError: model_not_found.
+    """
+    if shutil.disk_usage(_nearest_folder(plan.cache)).free < RESERVE_BYTES:
+        problem = f"the download of {plan.hub_id} has stopped: {plan.cache} has less than {format_size(RESERVE_BYTES)}"
+        raise RequestError("model_not_found", f"{problem} free{_SPACE_REMEDY}")
 
 
 def _sum(files: Sequence[RemoteFile]) -> int | None:

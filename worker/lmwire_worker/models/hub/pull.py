@@ -1,10 +1,11 @@
 """Download a model of the hub without loading it.
 
-As a program, `python -P -m lmwire_worker.models.hub.pull NAME [REVISION]`, it writes JSON Lines to stdout: the plan,
-the progress, and at last the model's folder or an error.
+As a program, `python -P -m lmwire_worker.models.hub.pull [--plan] NAME [REVISION]`, it writes JSON Lines to stdout: the
+plan, the progress, and at last the model's folder or an error. With `--plan` it ends after the plan.
 """
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -51,9 +52,11 @@ def require_hub_id(name: str) -> str:
 def main() -> None:
     """Download the model that the command line names, and exit."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own exit would wait for the download's threads
-    name, *revision = sys.argv[1:]
+    words = sys.argv[1:]
+    plan_only = words[:1] == ["--plan"]
+    name, *revision = words[plan_only:]
     try:
-        folder = pull(name, _report, _announce, *revision)
+        folder = pull(name, _report, _announce_and_end if plan_only else _announce, *revision)
     except RequestError as error:
         _write("error", error=error.message)
         sys.exit(1)
@@ -78,10 +81,18 @@ def _announce(plan: DownloadPlan) -> None:
     )
 
 
+def _announce_and_end(plan: DownloadPlan) -> None:
+    _announce(plan)
+    os._exit(0)  # nothing has been fetched yet
+
+
 def _write(event: str, **fields: object) -> None:
-    """Write a whole line: several threads report. It fails when the program at the other end has gone."""
-    with _writing:
-        print(json.dumps({"event": event, **fields}), flush=True)
+    """Write a whole line: several threads report. Exit when the program at the other end has gone."""
+    try:
+        with _writing:
+            print(json.dumps({"event": event, **fields}), flush=True)
+    except BrokenPipeError:
+        os._exit(1)  # Python's own exit would wait for the download's threads
 
 
 if __name__ == "__main__":

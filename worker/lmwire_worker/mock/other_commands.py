@@ -1,14 +1,15 @@
-"""The mock's vectors and transcripts, a step each."""
+"""The mock's vectors, transcripts and speech, a step each."""
 
 import hashlib
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Transcribe
+from lmwire_protocol import Embed, ImagePart, Media, RequestError, Speak, TextPart, Transcribe
 from lmwire_protocol.events import Word
 
-from ..engine.interface import EmbeddingOutput, RunnerEvent, TranscriptionProgress, TranscriptSegment
+from ..engine.interface import EmbeddingOutput, RunnerEvent, SpeechOutput, TranscriptionProgress, TranscriptSegment
 from .prompts import words
 from .replies import Reply
 
@@ -116,3 +117,36 @@ def _sentences(spoken: Sequence[str]) -> Iterator[list[str]]:
             sentence = []
     if sentence:
         yield sentence
+
+
+# Speech: a tone that depends on the word alone.
+
+SAMPLE_RATE: Final = 8000
+WORD_SAMPLES: Final = 800
+"""Samples of each word."""
+_LOUDNESS: Final = 8000
+
+
+def speak(key: int, request: Speak, reply: Reply) -> _Acts:
+    """Yield a part for each word of the reply, or of the text.
+
+    Args:
+        key: The request's key.
+        request: The request.
+        reply: The scripted reply.
+    """
+    if reply.delay_ms:
+        yield reply.delay_ms / 1000
+    spoken = [] if reply.error and reply.text is None else words(reply.text or request.text)
+    limit = request.max_seconds * SAMPLE_RATE // WORD_SAMPLES
+    for word in spoken[:limit]:
+        if reply.token_ms:
+            yield reply.token_ms / 1000
+        yield [SpeechOutput(key, _tone(word), SAMPLE_RATE)]
+    if not reply.has_no_end:
+        yield [SpeechOutput(key, b"", SAMPLE_RATE, "length" if len(spoken) > limit else "stop")]
+
+
+def _tone(word: str) -> bytes:
+    half = 4 + hashlib.sha256(word.strip().encode()).digest()[0] % 32
+    return array("h", [_LOUDNESS if place // half % 2 else -_LOUDNESS for place in range(WORD_SAMPLES)]).tobytes()
