@@ -19,6 +19,7 @@ from signal import SIGKILL, SIGTERM
 from time import monotonic
 from typing import Any
 
+LINE_IN_BYTES = 32 * 1024 * 1024
 LINE_BYTES = 1024 * 1024
 BANNER_BYTES = 64 * 1024
 NUMBER = (int, float)
@@ -49,12 +50,12 @@ EVENTS = {
 
 
 class RequestFailed(Exception):
-    """A request failed. `code` is the worker's, `worker_lost` or `timeout`."""
+    """A request failed. `code` is the worker's, `worker_lost` or `timeout`; the last two have no `retryable`."""
 
     def __init__(self, event: dict[str, Any]) -> None:
         super().__init__(event["error"])
         self.code: str = event["code"]
-        self.retryable: bool = event["retryable"]
+        self.retryable: bool | None = event.get("retryable")
 
 
 class Request:
@@ -96,7 +97,7 @@ class Worker:
         try:
             hello = self.result(self.send("hello"), seconds)
             if hello["protocol"] != 1:
-                raise RequestFailed(lost("the worker agrees on a version that was not offered"))
+                raise RequestFailed(failure("worker_lost", "the worker agrees on a version that was not offered"))
         except RequestFailed:
             self.signal(SIGKILL)
             raise
@@ -110,7 +111,8 @@ class Worker:
             if self.exited.wait(wait):
                 break
             step()
-        self.exited.wait(5)
+        if not self.exited.wait(5):
+            raise RuntimeError(f"process {self.process.pid} hangs in the system")
         self.reader.join(5)  # the last events, which it passes on within a second
 
     def send(self, command: str, **fields: Any) -> Request:
@@ -120,6 +122,9 @@ class Worker:
         with self.lock:
             if self.lost:  # nobody will answer any more
                 request.events.put(self.lost)
+                return request
+            if (size := len(line) - 1) > LINE_IN_BYTES:  # [F-3]
+                request.events.put(failure("line_too_long", f"the line has {size} bytes", retryable=False))
                 return request
             self.requests[request.id] = request  # before the write: the answer can be fast
         with self.write_lock, suppress(OSError, ValueError):  # the reader learns why the worker does not read [H-3]
@@ -141,7 +146,7 @@ class Worker:
                 event = request.events.get(timeout=end and max(0.0, end - monotonic()))
             except queue.Empty:
                 self.cancel(request)  # its id stays taken until its terminal [H-8]
-                raise RequestFailed({"error": "no answer in time", "code": "timeout", "retryable": True}) from None
+                raise RequestFailed(failure("timeout", "no answer in time")) from None
             if event["event"] == "error":
                 raise RequestFailed(event)
             if event["event"] == "done":
@@ -164,8 +169,12 @@ class Worker:
                 os.killpg(self.process.pid, number)
 
     def _wait_for_exit(self) -> None:
-        self.process.wait()
+        if hasattr(os, "waitid"):  # which leaves it to be reaped; macOS has it from Python 3.13 on
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self.process.wait()
         self.signal(SIGKILL)  # its children must not outlive it [H-9]
+        self.process.wait()
         with self.lock:
             self.is_reaped = True
         self.exited.set()
@@ -244,15 +253,15 @@ class Worker:
     def _lose(self, sentence: str) -> None:
         """Fail the requests in flight and all later ones, once."""
         with self.lock:
-            self.lost = self.lost or lost(sentence)
+            self.lost = self.lost or failure("worker_lost", sentence)
             waiting, self.requests = self.requests, {}
         for request in waiting.values():
             request.events.put(self.lost)
 
 
-def lost(sentence: str) -> dict[str, Any]:
-    """Return the error of a request whose worker is gone."""
-    return {"event": "error", "error": sentence, "code": "worker_lost", "retryable": False}
+def failure(code: str, sentence: str, **more: Any) -> dict[str, Any]:
+    """Return an error that the host makes itself."""
+    return {"event": "error", "error": sentence, "code": code, **more}
 
 
 def finish_reason(done: dict[str, Any]) -> str:

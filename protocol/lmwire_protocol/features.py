@@ -13,6 +13,12 @@ _GENERATION: Final = (
     "presence_penalty",
     "frequency_penalty",
     "logit_bias",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_range",
+    "dry_sequence_breakers",
+    "banned_strings",
     "include_stop",
     "logprobs",
     "top_logprobs",
@@ -20,6 +26,7 @@ _GENERATION: Final = (
     "format",
     "truncate",
     "cache",
+    "cache_report",
     "timeout_ms",
 )
 _GENERATE: Final = ("suffix", "context_files", "prompt_logprobs")
@@ -54,7 +61,7 @@ _SHAPES: Final = (
 )
 """OpenAI's shapes of messages."""
 _LOAD: Final = (
-    *("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "force"),
+    *("adapter_path", "draft_path", "chat_template_name", "context_len", "kv_bits", "dtype", "force"),
     *("tool_format", "reasoning_start", "reasoning_end", "generation_config"),
 )
 

@@ -30,7 +30,7 @@ class LineSplitter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []
         self._size = 0
         self._skipping = False
 
@@ -44,8 +44,8 @@ class LineSplitter:
 
     def finish(self) -> Iterator[Line]:
         """Yield the bytes since the last newline: the last line of a stream may lack its newline."""
-        data, skipping = b"".join(self._parts), self._skipping
-        self._parts, self._size, self._skipping = [], 0, False
+        data, skipping = b"".join(self.parts), self._skipping
+        self.parts, self._size, self._skipping = [], 0, False
         if skipping:
             yield Line(data, overlong=True)
             return
@@ -65,10 +65,10 @@ class LineSplitter:
         self._size += len(data)
         if self._skipping:
             return
-        self._parts.append(data)
+        self.parts.append(data)
         # One more than the limit may still be a carriage return, which does not count.
         if self._size > self._limit + (data[-1] == 0x0D):
-            self._parts = [b"".join(self._parts)[:PREFIX_BYTES]]
+            self.parts = [b"".join(self.parts)[:PREFIX_BYTES]]
             self._skipping = True
 
 

@@ -50,6 +50,18 @@ STOP_BYTES = 1024
 STOP_TOLD_BYTES = 3 * 1024
 """The JSON form of one stop string of a request with several choices: one line names a stop string for each choice."""
 
+DRY_BREAKERS = 64
+"""Strings across which no repetition reaches, in one request, a count."""
+
+DRY_BREAKER_BYTES = 64
+"""One of these strings; it has at least 1 byte."""
+
+BANNED_STRINGS = 256
+"""Strings that one request bans, a count."""
+
+BANNED_STRING_BYTES = 256
+"""One of these strings; it has at least 1 byte."""
+
 MARKER_CHARACTERS = 128
 """One marker around reasoning; it has at least 1 character."""
 

@@ -134,7 +134,8 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
     """The id of the call that a tool's message answers. Absent: the first call that is open, of the function `name` if
     that is given. A decoded command has the id."""
     name: str | None = None
-    """The function that a tool's message comes from. Absent: the call's function."""
+    """The function that a tool's message comes from. Absent: the call's function. In another message: the speaker's
+    name, for templates that write it."""
 
     def __post_init__(self) -> None:
         if self.role != "assistant":
@@ -142,9 +143,8 @@ class Message(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=Tru
                 if getattr(self, field):
                     raise ValueError(f"{field}: only an assistant's message has it")
         if self.role != "tool":
-            for field in ("tool_call_id", "name"):
-                if getattr(self, field) is not None:
-                    raise ValueError(f"{field}: only a tool's message has it")
+            if self.tool_call_id is not None:
+                raise ValueError("tool_call_id: only a tool's message has it")
         elif self.tool_call_id == "":
             raise ValueError("tool_call_id: must be the id of the call that the message answers")
         if self.content is None and not self.tool_calls:

@@ -86,7 +86,7 @@ CONDITIONS: Final[dict[type[msgspec.Struct], list[Json]]] = {
         _when(
             {"role": {"const": "tool"}},
             {"properties": {"tool_call_id": {"minLength": 1}}},
-            {"properties": {"tool_call_id": False, "name": False}},
+            {"properties": {"tool_call_id": False}},
         ),
         {
             "anyOf": [

@@ -51,16 +51,18 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "ModelDone.adapter_path",
         "ModelDone.chat_template_name",
         "ModelDone.tool_format",
-        "ModelDone.tool_format_assumed",
+        "ModelDone.tool_format_note",
         "ModelDone.batch_size",
         "ModelDone.sampling_defaults",
         "ModelDone.reasoning_efforts",
+        "ModelDone.ranks",
         "ResultDone.finish_reason.tool_calls",
         "ResultDone.finish_reason.timeout",
         "ResultDone.finish_reason.capacity",
         "ResultDone.usage.reasoning_tokens",
         "ResultDone.usage.draft_accepted",
         "ResultDone.choices",
+        "ResultDone.cache_miss",
         "StatsDone.cache",
     }
 )
@@ -69,6 +71,8 @@ _NEWER_IN_EVENTS: Final = frozenset(
 
 _FORMS: Final = ("string", "absent")
 """Forms of a field besides its usual one, as `features` names them."""
+_CONDITIONS: Final[dict[str, Json]] = {"messages[].tool_call_id.absent": {"role": "tool"}}
+"""Members that the object around a field has wherever its form needs the feature, by path and form."""
 
 
 class _Part(NamedTuple):
@@ -106,6 +110,8 @@ def _described(parts: "_Parts", struct: type[msgspec.Struct], *, with_features: 
     fields: dict[str, Json] = {}
     for part in _merged(parts.of_struct(type_info(struct))):
         entry = _entry(part.newer, with_features=with_features)
+        if condition := _CONDITIONS.get(f"{part.path}.{part.value}"):
+            entry["when"] = condition
         if part.value is None:
             fields[part.path] = entry
         else:

@@ -37,7 +37,7 @@ def test_what_a_transcript_needs_is_a_feature_of_the_protocol(item: Transcript) 
 def test_every_step_and_matcher_is_described_and_played() -> None:
     for kind, options in transcript.STEPS.items():
         assert f'{{"{kind}": ' in README
-        assert hasattr(replay._Replay, f"_step_{kind}")
+        assert hasattr(replay.Replay, f"_step_{kind}")
         assert all(f'"{option}"' in README or f"`{option}`" in README for option in options)
     for matcher in matching.MATCHERS:
         assert f'{{"{matcher}": ' in README

@@ -23,7 +23,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.generation.structured_output.constraint_factory import ConstraintFactory
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.hub import download
-from lmwire_worker.prompts.conversation import ConversationRenderer
+from lmwire_worker.prompts.builder import ConversationRenderer
 from lmwire_worker.prompts.tokenization import Encoder
 from lmwire_worker.sandbox import Sandbox
 from lmwire_worker.scheduling.scheduler import Scheduler
@@ -76,7 +76,7 @@ class Engine:
         loader: Any = MlxModelLoader()
         log = Silence()
         self._scheduler: Any = Scheduler(self.registry, self.events, loader, log)
-        self._scheduler._runner = runner
+        self._scheduler.runner = runner
         self._session = Session(
             self.registry, self.events, self._scheduler, Bystander(), [], (), log, self.registry.drain
         )

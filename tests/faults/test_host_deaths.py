@@ -1,6 +1,7 @@
 """A host that goes, in every way and at every moment: its worker is gone in time, or finishes what it accepted."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -47,9 +48,16 @@ def bring_to(host: Host, state: str, path: str, words: int) -> None:
         host.wait_for_pause()
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("state", ["idle", "loading", "prefill", "decoding", "draining", "paused"])
-def test_a_host_that_goes_while_its_worker_has_no_model(state: str, way: str) -> None:
+STATES = ("idle", "loading", "prefill", "decoding", "draining", "paused")
+SAMPLE = [
+    (state, way) for state in STATES for way in WAYS if state == "decoding" or way in ("is killed", "closes stdin")
+]
+"""For each commit every way in one state, and in the others the two that differ most: a death, and an orderly end."""
+
+
+@pytest.mark.parametrize("departure", nightly_but(SAMPLE, product(STATES, WAYS)), ids=", ".join)
+def test_a_host_that_goes_while_its_worker_has_no_model(departure: tuple[str, str]) -> None:
+    state, way = departure
     with Host(way, "--mock") as host:
         path = {"paused": "mock", "loading": "mock:step_ms=1,load_steps=200"}.get(state, "mock:step_ms=1")
         if state != "idle":

@@ -17,7 +17,7 @@ from lmwire_worker.models import config_check, folder_check
 from lmwire_worker.models.config_check import MAX_NAME_CHARACTERS
 from lmwire_worker.models.folder_check import MAX_DIMENSIONS, check_safetensors
 from lmwire_worker.models.model_files import MAX_PROBLEM_CHARACTERS
-from lmwire_worker.models.sampling_defaults import read_sampling_defaults
+from lmwire_worker.models.model_info import read_sampling_defaults
 from lmwire_worker.models.settings_check import MAX_EOS_TOKENS, MAX_TEMPLATE_CHARACTERS, MAX_TEMPLATES
 from random_model import write_model
 from support.media.fuzzing import fuzz_seconds

@@ -307,7 +307,7 @@ def test_an_odd_folder_is_described_beside_others_to_a_program(folder: Path, tmp
 STUCK = """
 import sys, threading
 from types import SimpleNamespace
-from lmwire_worker.loading.model_support import check_support
+from lmwire_worker.loading.model_kind import check_support
 from lmwire_worker.models import local_models as models
 now = 0
 def stuck(folder):
@@ -382,14 +382,14 @@ def test_a_listing_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(worker_programs, "LISTING_S", 0.1)
     with pytest.raises(LmwireError, match="cannot be listed in"):
         local_models()
-    assert not worker_programs._running
+    assert not worker_programs.running
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_server_that_ends_ends_its_listings() -> None:
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(local_models)
-        wait_until(lambda: bool(worker_programs._running), "the listing did not start")
+        wait_until(lambda: bool(worker_programs.running), "the listing did not start")
         asyncio.run(Pool(Settings()).close())
         with pytest.raises(LmwireError, match="cannot be listed"):
             found.result(SECONDS)

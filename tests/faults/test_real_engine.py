@@ -13,6 +13,7 @@ import pytest
 import support
 from random_model import write_model
 from support.models.misbehaving_models import MARK, PRINTS, RAISES, SLOW, write_misbehaving_model
+from support.nightly import nightly_but
 from support.process.process_waits import GONE_SECONDS, wait_for_pause, wait_gone, watch
 from support.process.worker_process import WorkerProcess
 
@@ -170,7 +171,7 @@ def test_a_thousand_random_cancels_end_every_request_once(worker: WorkerProcess,
 # Ends.
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", nightly_but({signal.SIGTERM}, [signal.SIGTERM, signal.SIGHUP]))
 def test_a_signal_inside_an_evaluation(worker: WorkerProcess, tmp_path: Path, number: signal.Signals) -> None:
     inside_an_evaluation(worker, tmp_path / "model")
     worker.signal(number)
@@ -203,18 +204,11 @@ def test_ping_and_cancels_are_answered_inside_an_evaluation(worker: WorkerProces
 RELAY = str(Path(support.__file__).parent / "process/relay_host.py")
 
 
-@pytest.mark.parametrize("state", ["idle", "loading", "decoding", "inside an evaluation"])
-def test_a_killed_host_takes_the_worker_with_it(model: Path, tmp_path: Path, state: str) -> None:
+def test_a_host_that_is_killed_inside_an_evaluation_takes_the_worker_with_it(tmp_path: Path) -> None:
+    """test_host_deaths.py has the other states."""
     with WorkerProcess(command=[sys.executable, RELAY]) as host:
         pid = host.call({"id": "h", "cmd": "hello"})["pid"]
-        if state == "loading":
-            host.send({"id": "l", "cmd": "load", "path": str(model)})
-        elif state == "decoding":
-            host.load(model)
-            host.send({"id": "g", **ENDLESS})
-            host.first_token("g")
-        elif state == "inside an evaluation":
-            inside_an_evaluation(host, tmp_path / "model")
+        inside_an_evaluation(host, tmp_path / "model")
         watched = watch(pid)
         host.process.kill()
         wait_gone(watched)

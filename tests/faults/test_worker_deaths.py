@@ -9,6 +9,7 @@ import pytest
 
 from lmwire import Stream, Worker, WorkerExited
 from support.models.misbehaving_models import ABORTS, CRASHES, LEAVES, MARK, write_misbehaving_model
+from support.nightly import nightly_but
 from support.process.worker_process import SECONDS
 
 pytestmark = pytest.mark.slow
@@ -26,7 +27,10 @@ def start_endless(worker: Worker) -> list[Stream]:
     return streams
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+@pytest.mark.parametrize(
+    "number",
+    nightly_but({signal.SIGKILL, signal.SIGSEGV}, [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS]),
+)
 def test_a_worker_that_a_signal_kills_loses_every_stream_and_what_is_asked_later(number: signal.Signals) -> None:
     with Worker(MOCK) as worker:
         streams = start_endless(worker)
@@ -45,8 +49,8 @@ def test_a_worker_that_a_signal_kills_loses_every_stream_and_what_is_asked_later
     ("behaviour", "number", "reported"),
     [
         (CRASHES, signal.SIGSEGV, "Segmentation fault"),
-        (ABORTS, signal.SIGABRT, "assertion failed: MARK"),
-        (LEAVES, None, ""),
+        pytest.param(ABORTS, signal.SIGABRT, "assertion failed: MARK", marks=pytest.mark.nightly),
+        pytest.param(LEAVES, None, "", marks=pytest.mark.nightly),
     ],
     ids=["segmentation fault", "abort", "exit"],
 )

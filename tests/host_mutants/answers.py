@@ -1,4 +1,4 @@
-"""Hosts with faults in choices, channels and tool calls."""
+"""Hosts with faults in choices, channels, tool calls, vectors, transcripts and speeches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,10 @@ import lmwire.protocol.results
 import lmwire.responses.answer
 import lmwire.responses.asyncio_stream
 import lmwire.responses.stream
-from lmwire import ClientSession, TokenDelta, ToolCallDelta
+import lmwire.responses.values
+from lmwire import ClientSession, LmwireError, TokenDelta, ToolCallDelta
 from lmwire.base_worker import BaseWorker
+from lmwire.responses.answer import ToolCall
 from support.protocol.mutation import mutant, replace, wrap
 
 
@@ -108,3 +110,38 @@ def hides_the_text_of_an_incomplete_call() -> None:
 @mutant("K-5", "tool-calls.passes-the-text-of-a-cut-off-call-on")
 def hides_text_that_is_marked_as_a_call() -> None:
     change_deltas(lambda delta: setattr(delta, "token", "" if delta.call else delta.token))
+
+
+@mutant("Q-2", "tool-calls.runs-no-call-whose-arguments-are-no-object:no-json")
+def runs_a_call_whose_arguments_are_no_json() -> None:
+    def assemble(original: Any, parts: list[Any]) -> Any:
+        try:
+            return original(parts)
+        except LmwireError:
+            return ToolCall(parts[0].call_id, parts[0].name, {})
+
+    wrap(lmwire.responses.answer, "_assemble_call", assemble)
+
+
+@mutant("X-2", "results.joins-the-parts-of-a-vector:base64")
+def orders_vectors_as_they_come() -> None:
+    def assemble(original: Any, parts: Any, count: int) -> Any:
+        listed = list(parts)
+        order = list(dict.fromkeys(part.index for part in listed))
+        vectors = original(listed, count)
+        return [vectors[index] for index in order]
+
+    wrap(lmwire.responses.values, "assemble_vectors", assemble)
+
+
+@mutant("Y-1", "results.joins-the-segments-of-a-transcript")
+def strips_segments() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        return original(self, data.replace(b'"text":" Buy', b'"text":"Buy'))
+
+    wrap(ClientSession, "receive", receive)
+
+
+@mutant("Y-2", "results.joins-the-parts-of-a-speech")
+def knows_only_the_first_part_of_a_speech() -> None:
+    wrap(lmwire.responses.values, "speech_samples", lambda original, part: b"" if part.index else original(part))

@@ -1,6 +1,7 @@
 """Hosts with faults in reading events."""
 
 import json
+import os
 from typing import Any
 
 import msgspec
@@ -64,6 +65,38 @@ def reads_the_first_of_several_members() -> None:
     wrap(ClientSession, "receive", receive)
 
 
+def violate_at(mark: bytes) -> None:
+    """Take lines that contain a mark for violations."""
+
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        for line in data.split(b"\n"):
+            if mark in line:
+                self._violate("what this host does not know", line)
+        return original(self, data)
+
+    wrap(ClientSession, "receive", receive)
+
+
+@mutant("F-11", "events.reads-an-event-that-nests-100-deep")
+def reads_little_nesting() -> None:
+    violate_at(b"[" * 50)
+
+
+@mutant("V-4", "lines.accepts-the-line:token-channel-unknown")
+def dies_of_an_unknown_channel() -> None:
+    violate_at(b'"channel":"whisper"')
+
+
+@mutant("H-5", "lines.kills-the-worker-or-goes-on-after:half-a-surrogate-pair")
+def crashes_at_half_a_surrogate_pair() -> None:
+    def receive(original: Any, self: Any, data: bytes) -> Any:
+        if b"ud800" in data:
+            os._exit(1)
+        return original(self, data)
+
+    wrap(ClientSession, "receive", receive)
+
+
 @mutant("F-16", "events.reads-null-as-absent")
 def takes_null_for_a_value() -> None:
     decode = lmwire.protocol.session._decode
@@ -99,13 +132,7 @@ def dies_of_incomplete_progress() -> None:
 
 @mutant("V-4", "events.ignores-unknown-ids")
 def dies_of_an_unknown_id() -> None:
-    def receive(original: Any, self: Any, data: bytes) -> Any:
-        for line in data.split(b"\n"):
-            if b'"id":"not ' in line:
-                self._violate("an unknown id", line)
-        return original(self, data)
-
-    wrap(ClientSession, "receive", receive)
+    violate_at(b'"id":"not ')
 
 
 @mutant("V-4", "events.reads-an-unknown-finish-reason-as-other")

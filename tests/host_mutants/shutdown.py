@@ -3,12 +3,12 @@
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
-from lmwire import ClientSession, ShutdownTimeouts
+from lmwire import ClientSession, ShutdownTimeouts, Worker
 from lmwire.responses.pending_request import PendingRequest
 from lmwire.transport.child import _ChildProcess
 from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
-from lmwire_protocol import Cancel
+from lmwire_protocol import Cancel, Quit
 from support.protocol.mutation import mutant, wrap
 
 
@@ -88,3 +88,11 @@ def stops_reading_when_it_closes() -> None:
 @mutant("H-7", "shutdown.closes-although-a-process-holds-the-pipes:child")
 def signals_the_worker_alone() -> None:
     wrap(_ChildProcess, "signal", lambda original, self, signal: self._popen.send_signal(signal))
+
+
+@mutant("H-7", "shutdown.drains-without-a-limit")
+def goes_on_while_the_worker_drains() -> None:
+    def quit(original: Any, self: Any, *, drain: bool = False, timeout: float | None = None) -> None:
+        self.stream(Quit(drain=drain))
+
+    wrap(Worker, "quit", quit)

@@ -9,7 +9,7 @@ import lmwire.protocol.session
 from lmwire import ClientSession
 from lmwire.base_worker import BaseWorker
 from lmwire.transport.process import Process
-from lmwire_protocol import encode_command
+from lmwire_protocol import Hello, encode_command
 from support.protocol.mutation import mutant, wrap
 
 
@@ -35,6 +35,11 @@ def writes_integers_as_numbers() -> None:
     lmwire.protocol.session.encode_command = encode
 
 
+@mutant("F-3", "commands.sends-no-line-over-32-mib")
+def writes_lines_of_any_length() -> None:
+    lmwire.protocol.session.LINE_IN_BYTES = 1 << 40
+
+
 @mutant("I-2", "commands.uses-no-id-that-is-in-flight")
 def numbers_requests_by_how_many_run() -> None:
     def send(original: Any, self: Any, command: Any) -> Any:
@@ -51,6 +56,15 @@ def waits_for_its_writes() -> None:
         self._stdin.write(data)
 
     wrap(Process, "write", write)
+
+
+@mutant("E-5", "startup.names-itself-as-the-host")
+def names_another_process_as_the_host() -> None:
+    def encode(id: str, command: Any) -> bytes:
+        line = encode_command(id, command)
+        return line[:-2] + b',"host_pid":1}\n' if isinstance(command, Hello) else line
+
+    lmwire.protocol.session.encode_command = encode
 
 
 @mutant("H-4", "startup.skips-a-banner")

@@ -1,16 +1,18 @@
 """Hosts with faults in the handling of a worker that dies or breaks the protocol."""
 
+import os
 import signal
+import threading
 from typing import Any
 
 import msgspec
 
 import lmwire.protocol.session
-from lmwire import CircuitBreaker, ClientSession
+from lmwire import CircuitBreaker, ClientSession, WorkerUnavailable
 from lmwire.transport.child import _ChildProcess
 from lmwire.transport.connection import Connection
 from lmwire.transport.process import Process
-from lmwire_protocol import Chat, Generate, events
+from lmwire_protocol import Chat, Embed, Generate, events
 from support.protocol.mutation import mutant, wrap
 
 _RESULT = (
@@ -121,6 +123,44 @@ def checks_no_nested_members() -> None:
     wrap(lmwire.protocol.session, "decode_done", read)
 
 
+@mutant("H-5", "lines.kills-the-worker-after:done-embed-no-count")
+def checks_no_vectors() -> None:
+    def read(original: Any, line: bytes, command: Any) -> Any:
+        done = msgspec.json.decode(line)
+        return original(msgspec.json.encode({"count": 0, **done}) if command is Embed else line, command)
+
+    wrap(lmwire.protocol.session, "decode_done", read)
+
+
+@mutant("H-9", "worker-loss.reads-the-rest-of-the-pipe-after-the-exit")
+def stops_reading_at_the_exit() -> None:
+    def read(original: Any, self: Any) -> Any:
+        self._reaper.join(0.1)  # the kit's worker may still be ending
+        return b"" if has_exited(self.pid) else original(self)
+
+    wrap(Process, "_read_stdout", read)
+
+
+def has_exited(pid: int) -> bool:
+    """Return whether a child has exited, whether or not it is reaped."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+@mutant("H-9", "worker-loss.loses-requests-at-the-end-of-stdout")
+def lets_a_worker_live_without_its_stdout() -> None:
+    def end(original: Any, self: Any) -> Any:
+        data = original(self)
+        if data == b"":
+            self._kill_at = float("inf")
+            self._on_exit(0)
+        return data
+
+    wrap(Process, "_read_stdout", end)
+
+
 @mutant("H-3", "worker-loss.reads-on-after-a-failed-write")
 def dies_of_a_failed_write() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -129,7 +169,7 @@ def dies_of_a_failed_write() -> None:
 @mutant("H-9", "worker-loss.loses-requests-at-the-end-of-the-process:child")
 def leaves_the_children_of_a_dead_worker() -> None:
     def send(original: Any, self: Any, number: int) -> None:
-        if self._popen.returncode is None:
+        if not has_exited(self.pid):
             original(self, number)
 
     wrap(_ChildProcess, "signal", send)
@@ -143,3 +183,14 @@ def knows_no_longest_line() -> None:
 @mutant("H-10", "worker-loss.pauses-between-starts-of-a-worker-that-always-dies")
 def starts_again_without_a_pause() -> None:
     wrap(CircuitBreaker, "check", lambda original, self: None)
+
+
+@mutant("H-10", "worker-loss.pauses-between-starts-of-a-worker-that-always-dies")
+def lets_requests_wait_during_a_pause() -> None:
+    def check(original: Any, self: Any) -> None:
+        try:
+            original(self)
+        except WorkerUnavailable:
+            threading.Event().wait()
+
+    wrap(CircuitBreaker, "check", check)

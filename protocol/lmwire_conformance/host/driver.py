@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from .case_failure import CaseFailure, DriverExited, quote
 from .driver_process import DriverProcess
 from .reports import CONTENT, Report, ReportedRequest, TextKey, without_empty_members
 
-REPORT_KINDS: Final = ("started", "start_failed", "text", "tool_call", "done", "failed", "closed")
+REPORT_KINDS: Final = ("started", "start_failed", "text", "tool_call", "vector", "samples", "done", "failed", "closed")
 """The values of `saw`."""
 
 
@@ -52,6 +53,10 @@ class Driver:
         text = json.dumps(instruction)
         self._log(f"  do  {quote(text)}")
         self._process.write(text)
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """Stop the host's process during a block: what happens there is news to it all at once."""
+        return self._process.stopped()
 
     def cancel(self, name: str) -> None:
         """Instruct the driver to cancel a request."""
@@ -132,6 +137,26 @@ class Driver:
         if retryable is not None:
             expected["retryable"] = retryable
         self._expect_end(name, expected, {CONTENT: text})
+
+    def expect_values(self, name: str, vectors: Mapping[int, list[float]], samples: Sequence[int]) -> None:
+        """Compare the vectors and samples of a request that has ended, if the driver reports any.
+
+        Args:
+            name: The request.
+            vectors: The numbers of each vector by its index.
+            samples: The samples of the speech.
+        """
+        request = self._requests[name]
+        if request.vectors or request.samples:
+            self._compare(f"the vectors of {name!r}", request.vectors, dict(vectors))
+            self._compare(f"the samples of {name!r}", request.samples, list(samples))
+
+    def end_of(self, name: str) -> Report:
+        """Wait for a request's success or failure, and return the report."""
+        self._wait(f"the end of {name!r}", lambda: self._requests[name].end)
+        end = self._requests[name].end
+        assert end
+        return end
 
     def has_ended(self, name: str, seconds: float) -> bool:
         """Return whether a request has ended in any way, or ends within some seconds."""

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -69,6 +69,15 @@ class DriverProcess:
             assert file
             with suppress(BrokenPipeError):
                 file.close()
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Stop the driver's process group during a block: what happens there is news to it all at once."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGCONT)
 
     def write(self, line: str) -> None:
         """Write a line to the driver's stdin. A driver that has exited is noticed later, by its missing report."""

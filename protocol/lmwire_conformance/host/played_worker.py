@@ -51,6 +51,7 @@ class PlayedWorker:
     Attributes:
         pid: Process id.
         group: Process group id.
+        parent: Process id of the process that started it.
         terminals: The standard descriptors that are terminals.
     """
 
@@ -62,6 +63,7 @@ class PlayedWorker:
         facts = self._receive("a worker that starts")
         self.pid: int = facts["pid"]
         self.group: int = facts["group"]
+        self.parent: int = facts["parent"]
         self.terminals: list[int] = facts["terminals"]
 
     def read(self, expected: str = "a line from the host") -> HostRequest | None:
@@ -87,6 +89,10 @@ class PlayedWorker:
         expected = "the end of the worker's stdin"
         while request := self.read(expected):
             self._answer_unasked(request, expected)
+
+    def input_ends_within(self, seconds: float) -> bool:
+        """Return whether the host closes the worker's stdin within some seconds."""
+        return self._order("the end of stdin, or a wait", "input_ends_within", seconds)
 
     def write(self, *events: Event | bytes) -> None:
         """Write events, and bytes unchanged, in one write."""

@@ -5,8 +5,10 @@ reads a line from the host only on order, so the kit decides whether a pipe fill
 """
 
 import os
+import select
 import signal
 import sys
+import time
 from contextlib import suppress
 from multiprocessing.connection import Client
 
@@ -23,28 +25,40 @@ class RemoteWorker:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._unread = b""
+        self._unread = bytearray()
 
     def run(self) -> None:
         """Introduce the process to the kit, and carry out orders until the kit disconnects."""
         self._kit = Client(self._address)
         with suppress(EOFError, OSError):
             terminals = [*filter(os.isatty, _STANDARD_DESCRIPTORS)]
-            self._kit.send({"pid": os.getpid(), "group": os.getpgrp(), "terminals": terminals})
+            ids = {"pid": os.getpid(), "group": os.getpgrp(), "parent": os.getppid()}
+            self._kit.send({**ids, "terminals": terminals})
             while True:
                 order, *arguments = self._kit.recv()
                 self._kit.send(getattr(self, order)(*arguments))
 
     def read_line(self) -> bytes | None:
         """Return the host's next line with its newline, the rest before the end without it, or None at the end."""
-        while b"\n" not in self._unread:
-            data = os.read(0, _READ_BYTES)
-            if not data:
-                line, self._unread = self._unread, b""
-                return line or None
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if not (data := os.read(0, _READ_BYTES)):
+                end = searched
+                break
             self._unread += data
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line + b"\n"
+        line = bytes(self._unread[: end + 1])
+        del self._unread[: end + 1]
+        return line or None
+
+    def input_ends_within(self, seconds: float) -> bool:
+        """Return whether the host closes stdin within some seconds. What it writes meanwhile is read later."""
+        deadline = time.monotonic() + seconds
+        while select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not (data := os.read(0, _READ_BYTES)):
+                return True
+            self._unread += data
+        return False
 
     def write(self, descriptor: int, data: bytes) -> None:
         """Write all of the data to a pipe, waiting while the pipe is full."""

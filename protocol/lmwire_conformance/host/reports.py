@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .case_failure import CaseFailure, quote
 
@@ -26,6 +26,10 @@ class ReportedRequest:
     """Tool calls by choice: each call's `id`, `name` and `arguments`, an object."""
     logprobs: dict[int, list[Report]] = field(default_factory=dict[int, list[Report]])
     """Log-probabilities by choice."""
+    vectors: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
+    """Numbers of vectors by index."""
+    samples: list[int] = field(default_factory=list[int])
+    """Samples of a speech."""
     end: Report | None = None
 
     def text(self, key: TextKey = CONTENT) -> str:
@@ -49,6 +53,10 @@ class ReportedRequest:
                 self._add_text(report, line)
             case "tool_call":
                 self._add_call(report, line)
+            case "vector":
+                self.vectors.setdefault(report.get("index", -1), []).extend(_numbers(report, "values", line))
+            case "samples":
+                self.samples.extend(_numbers(report, "values", line))
             case _:
                 self.end = report
 
@@ -77,6 +85,13 @@ def without_empty_members(logprobs: list[Report]) -> list[Report]:
     """Return log-probabilities without members that are null or empty lists."""
     tidied = [{**logprob, "top": without_empty_members(logprob.get("top") or [])} for logprob in logprobs]
     return [{name: value for name, value in logprob.items() if value not in (None, [])} for logprob in tidied]
+
+
+def _numbers(report: Report, member: str, line: bytes) -> list[Any]:
+    values: Any = report.get(member)
+    if not isinstance(values, list) or not {int, float}.issuperset(map(type, cast("list[Any]", values))):
+        raise CaseFailure(f"a member `{member}`, which is a list of numbers", quote(line))
+    return cast("list[Any]", values)
 
 
 def _choice(report: Report) -> int:

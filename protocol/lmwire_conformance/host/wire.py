@@ -83,6 +83,40 @@ def model_done(id: str) -> Event:
     }
 
 
+def embedding(id: str, index: int, dims: int, values: Sequence[float] | str, offset: int | None = None) -> Event:
+    """Return an `embedding` event; `values` are numbers, or their base64."""
+    place = {} if offset is None else {"offset": offset}
+    numbers = values if isinstance(values, str) else [*values]
+    return {"event": "embedding", "id": id, "index": index, **place, "dims": dims, "embedding": numbers}
+
+
+def embed_done(id: str, count: int, dimensions: int) -> Event:
+    """Return the `done` of `embed`."""
+    usage = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
+    return {"event": "done", "id": id, "count": count, "dimensions": dimensions, "usage": usage}
+
+
+def segment(id: str, index: int, text: str, **more: Any) -> Event:
+    """Return a `segment` event of one second."""
+    return {"event": "segment", "id": id, "index": index, "start_s": index, "end_s": index + 1, "text": text, **more}
+
+
+def transcribe_done(id: str, finish_reason: str = "stop") -> Event:
+    """Return the `done` of `transcribe`."""
+    timings = {"queued_ms": 0.1, "total_ms": 2.5}
+    return {"event": "done", "id": id, "finish_reason": finish_reason, "duration_s": 2.0, "timings": timings}
+
+
+def audio(id: str, index: int, samples: str) -> Event:
+    """Return an `audio` event; `samples` are base64."""
+    return {"event": "audio", "id": id, "index": index, "sample_rate": 16000, "audio": samples}
+
+
+def speak_done(id: str, finish_reason: str = "stop") -> Event:
+    """Return the `done` of `speak`."""
+    return {**transcribe_done(id, finish_reason), "seed": 7}
+
+
 def cancel_done(id: str, matched: int) -> Event:
     """Return the `done` of `cancel`."""
     return {"event": "done", "id": id, "matched": matched}

@@ -31,7 +31,7 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
         OSError: The command cannot be started.
     """
     started = time.monotonic()
-    player = _Replay(transcript, command, model, seconds)
+    player = Replay(transcript, command, model, seconds)
     violation = player.play()
     spent = time.monotonic() - started
     if violation is None:
@@ -41,7 +41,7 @@ def replay(transcript: Transcript, command: Sequence[str], model: str, seconds: 
     return CaseResult(transcript.name, rules, "fail", where, violation.seen, spent)
 
 
-class _Replay:
+class Replay:
     """One play of a transcript. Each kind of step has a method.
 
     Args:

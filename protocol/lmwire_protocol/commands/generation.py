@@ -1,5 +1,6 @@
 """The commands `generate` and `chat`, and `tokenize`, which shares their prompts."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
@@ -9,7 +10,11 @@ from .. import events
 from ..formats import Format
 from ..framing import json_bytes
 from ..limits import (
+    BANNED_STRING_BYTES,
+    BANNED_STRINGS,
     CONTEXT_FILES,
+    DRY_BREAKER_BYTES,
+    DRY_BREAKERS,
     LOGIT_BIASES,
     MESSAGES,
     PROMPT_TOKENS,
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
 else:  # one string is accepted, and replaced by a list
     _StopString = Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": STOP_BYTES})]
     StopStrings = _StopString | Annotated[list[_StopString], Meta(max_length=STOP_STRINGS)]
+_Breaker = Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": DRY_BREAKER_BYTES})]
+_BannedString = Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": BANNED_STRING_BYTES})]
 
 
 class Generation(Command, frozen=True, kw_only=True):
@@ -75,6 +82,20 @@ class Generation(Command, frozen=True, kw_only=True):
     """Subtract this from the logits of tokens within the window, once for each occurrence; 0 is off."""
     penalty_window: NonNegative = 64
     """Number of newest tokens, prompt included, to which the penalties apply; 0 is all."""
+    dry_multiplier: Annotated[float, Meta(ge=0, le=100)] = 0.0
+    """Strength of DRY, the penalty on tokens that would continue a repetition; 0 is off."""
+    dry_base: Annotated[float, Meta(ge=1, le=10)] = 1.75
+    """Factor of DRY's penalty for each further token of the repetition."""
+    dry_allowed_length: NonNegative = 2
+    """Length of the repetition from which its continuation is penalized, in tokens."""
+    dry_range: NonNegative = 0
+    """Number of newest tokens, prompt included, in which DRY looks for repetitions; 0 is all."""
+    dry_sequence_breakers: Annotated[list[_Breaker], Meta(max_length=DRY_BREAKERS)] | None = None
+    """Strings across which no repetition reaches. Each has at most 64 bytes. Absent: a line feed, a colon, a quotation
+    mark and an asterisk."""
+    banned_strings: Annotated[list[_BannedString], Meta(max_length=BANNED_STRINGS)] = []
+    """Strings that the answer must not contain, in upper or lower case. Each has at most 256 bytes. Where one is
+    complete, the worker takes the answer back to the token that began it, and forbids that token there."""
     logit_bias: Annotated[
         dict[NonNegative, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=LOGIT_BIASES)
     ] = {}
@@ -102,9 +123,16 @@ class Generation(Command, frozen=True, kw_only=True):
     cache: Literal["on", "off", "pin"] = "on"
     """`on`: start from the cached part of the prompt, and cache the prompt. `off`: neither. `pin`: like `on`, and keep
     the prompt in the cache until it is cleared."""
+    cache_report: bool = False
+    """Report why tokens of the prompt did not come from the cache."""
     timeout_ms: Positive | None = None
     """Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial
     result."""
+
+    @property
+    def is_forced(self) -> bool:
+        """Return whether all answers must have a format, or call tools."""
+        return self.format is not None
 
     def __post_init__(self) -> None:
         alone = isinstance(self.stop, str)
@@ -116,10 +144,18 @@ class Generation(Command, frozen=True, kw_only=True):
                 raise ValueError(f"{field}: must be a string of 1 to {STOP_BYTES:,} bytes")
             if self.n > 1 and json_bytes(text) > STOP_TOLD_BYTES:
                 raise ValueError(f"{field}: must be up to {STOP_TOLD_BYTES:,} bytes in JSON when `n` is above 1")
+        _check_bytes("dry_sequence_breakers", self.dry_sequence_breakers or (), DRY_BREAKER_BYTES)
+        _check_bytes("banned_strings", self.banned_strings, BANNED_STRING_BYTES)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: must be 0 to max_tokens, which is {self.max_tokens}")
         if self.top_logprobs and not self.logprobs:
             raise ValueError("top_logprobs: needs `logprobs`: true")
+
+
+def _check_bytes(field: str, texts: Sequence[str], limit: int) -> None:
+    for index, text in enumerate(texts):
+        if len(text.encode()) > limit:
+            raise ValueError(f"{field}[{index}]: must be a string of 1 to {limit} bytes")
 
 
 class Generate(Generation, frozen=True):
@@ -183,6 +219,16 @@ class Chat(Generation, frozen=True):
     """Maximum number of reasoning tokens. Then the reasoning is closed and the answer starts."""
     strict_media: bool = False
     """Refuse images and sounds that the model cannot take. If false, a note in the prompt replaces them."""
+
+    @property
+    def callable_tools(self) -> Tools:
+        """The tools that the answer may call."""
+        return self.tools if self.tool_choice != "none" else []
+
+    @property
+    def is_forced(self) -> bool:
+        """Return whether all answers must have a format, or call tools."""
+        return super().is_forced or (bool(self.tools) and self.tool_choice not in ("auto", "none"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,6 +39,9 @@ class Load(Command, frozen=True):
     kv_bits: Literal[4, 8] | None = None
     """Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the
     worker computes one answer at a time."""
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """Type of the numbers that are not quantized. Absent: that of the model's files, but float32 for float16 on a CPU,
+    which is very slow there."""
     force: bool = False
     """Load the model even if it seems not to fit into memory."""
     reasoning_start: Marker | None = None

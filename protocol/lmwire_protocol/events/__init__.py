@@ -9,6 +9,7 @@ from typing import Final
 from .base import Count, Done, Error, Event, Milliseconds, Seconds
 from .embeddings import Embedding, EmbedDone
 from .generation import (
+    CacheMiss,
     Channel,
     Choice,
     FinishReason,
@@ -21,7 +22,7 @@ from .generation import (
     TopLogprob,
     Usage,
 )
-from .model import CacheDone, ModelDone, Progress, Quantization, SamplingDefaults, Stage, Unit, UnloadDone
+from .model import CacheDone, ModelDone, Progress, Quantization, RankInfo, SamplingDefaults, Stage, Unit, UnloadDone
 from .session import (
     CacheStats,
     CancelDone,
@@ -42,6 +43,7 @@ __all__ = [
     "EVENTS",
     "Audio",
     "CacheDone",
+    "CacheMiss",
     "CacheStats",
     "CancelDone",
     "Channel",
@@ -63,6 +65,7 @@ __all__ = [
     "Progress",
     "Quantization",
     "QuitDone",
+    "RankInfo",
     "RequestStats",
     "ResultDone",
     "SamplingDefaults",

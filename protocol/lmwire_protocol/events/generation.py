@@ -83,6 +83,16 @@ class Usage(Struct, omit_defaults=True):
     """Tokens of the completion that the draft model proposed. Absent if 0."""
 
 
+class CacheMiss(Struct, omit_defaults=True):
+    """The place at which a prompt ceased to be known to the cache."""
+
+    known_tokens: Count
+    """Tokens with which the prompt begins like a cached one: the index of the first one that differs. It may exceed
+    `cached_tokens`, since few tokens are computed as quickly, and some models continue from checkpoints only."""
+    token: str | None = None
+    """The text of the prompt's token there. Absent: it does not differ; what is cached ends there."""
+
+
 class Timings(Struct, kw_only=True, omit_defaults=True):
     """The times of a request, in milliseconds. A time is absent if the request ended before it."""
 
@@ -125,6 +135,8 @@ class ResultDone(Done, tag="done", kw_only=True):
     timings: Timings
     choices: list[Choice] | None = None
     """With n above 1: the end of each answer. `finish_reason` and `stop` above are then those of the first."""
+    cache_miss: CacheMiss | None = None
+    """With `cache_report`, if more than the prompt's last token was computed, and the request may use the cache."""
 
 
 class TokenizeDone(Done, tag="done"):

@@ -38,6 +38,19 @@ class SamplingDefaults(Struct, omit_defaults=True):
     repetition_penalty: float | None = None
 
 
+class RankInfo(Struct, frozen=True):
+    """The processes that hold a model together."""
+
+    size: Count
+    """Number of processes."""
+    backend: str
+    """MLX's name of what connects them, such as `ring` or `nccl`."""
+    split: str
+    """`tensor`: each has a part of every layer. `pipeline`: each has a run of whole layers."""
+    weights_bytes: list[Count]
+    """Size of each one's part of the weights."""
+
+
 class ModelDone(Done, tag="done"):
     """The reply to `load` and `info`: the loaded model."""
 
@@ -62,8 +75,8 @@ class ModelDone(Done, tag="done"):
     model's default."""
     tool_format: str | None = None
     """Name of the format in which the model writes tool calls. Absent for a model that generates no text."""
-    tool_format_assumed: bool | None = None
-    """True if neither the load nor the model's files name a format: prompts describe this one. Absent if not."""
+    tool_format_note: str | None = None
+    """Sentences for a person, if the format is derived from the chat template or prompts describe one; else absent."""
     batch_size: Count | None = None
     """Maximum number of answers that are computed together. Absent if the worker does not report it."""
     sampling_defaults: SamplingDefaults | None = None
@@ -71,6 +84,8 @@ class ModelDone(Done, tag="done"):
     reasoning_efforts: list[str] | None = None
     """The values of `reasoning_effort` that the chat template takes, from the lowest. Others stand for a close one or
     for a budget. Absent if the model does not reason."""
+    ranks: RankInfo | None = None
+    """The processes that hold the model together. Absent if one does."""
 
 
 class UnloadDone(Done, tag="done"):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lmwire_protocol import decode_command
-from lmwire_protocol.limits import MAX_INT
+from lmwire_protocol.limits import LINE_IN_BYTES, MAX_INT
 
 from .. import wire
 from ..case_failure import CaseFailure, quote
@@ -83,6 +83,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "xtc_threshold": 0.2,
         "presence_penalty": -2,
         "frequency_penalty": 0.5,
+        "dry_multiplier": 0.8,
+        "dry_base": 1.5,
+        "dry_allowed_length": 3,
+        "dry_range": 1024,
+        "dry_sequence_breakers": ["\n", "é"],
+        "banned_strings": ["a tapestry of", "\U0001f600"],
         "logit_bias": {"0": -100, "50256": 1.5},
         "include_stop": True,
         "logprobs": True,
@@ -91,6 +97,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "format": {"type": "regex", "pattern": r"\d+"},
         "truncate": "middle",
         "cache": "pin",
+        "cache_report": True,
         "timeout_ms": 1000,
     },
     "tools": {
@@ -125,6 +132,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "tool_format": "json_tools",
         "context_len": MAX_INT,
         "kv_bits": 4,
+        "dtype": "bfloat16",
         "force": True,
         "reasoning_start": "<é>",
         "reasoning_end": "</é>",
@@ -205,6 +213,16 @@ def uses_no_id_that_is_in_flight(context: CaseContext) -> None:
     for name, request in {**again, **{name: requests[name] for name in names[1::2]}}.items():
         worker.write(wire.token(request.id, name), wire.result_done(request.id))
         context.driver.expect_done(name, text=name)
+
+
+@case("F-3")
+def sends_no_line_over_32_mib(context: CaseContext) -> None:
+    """Fail a request whose line is longer than the worker takes, and send nothing of it."""
+    worker = context.start()
+    context.ask("a", prompt="x" * LINE_IN_BYTES)
+    worker.write(wire.result_done(context.request("b").id))
+    context.driver.expect_done("b")
+    context.driver.expect_failed("a", None)
 
 
 @case("H-3")

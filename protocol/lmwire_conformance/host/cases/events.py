@@ -10,6 +10,9 @@ from ..context import CaseContext
 from ..wire import Event
 from .registry import case, variants
 
+_NESTING = 100
+"""Deepest nesting of a worker's line, its own object included."""
+
 
 @case("K-1", "O-1", "K-4")
 def joins_the_texts_of_an_answer(context: CaseContext) -> None:
@@ -70,7 +73,7 @@ def reads_lines_that_are_cut_anywhere(context: CaseContext) -> None:
 @case("F-11")
 def reads_lines_that_come_byte_by_byte(context: CaseContext) -> None:
     """Read the reply to `hello` and an answer that are written one byte at a time."""
-    worker = context.spawn()
+    worker = context.spawn(timeout=3 * context.timeout)  # one write for each byte takes long on a busy machine
     for byte in wire.encode(wire.hello_done(worker.expect("hello").id)):
         worker.write(bytes([byte]))
     context.driver.expect_start("started")
@@ -127,6 +130,18 @@ def reads_the_last_of_several_members_with_one_name(context: CaseContext) -> Non
         b'{"event":"error","id":"","finish_reason":"length","usage":{},' + done,
     )
     worker.forget(id)
+    context.driver.expect_done("a", text="a")
+
+
+@case("F-11", "V-4")
+def reads_an_event_that_nests_100_deep(context: CaseContext) -> None:
+    """Read an event with an unknown field whose value nests as deep as a worker may write."""
+    worker = context.start()
+    id = context.request("a").id
+    deep: Any = {}
+    for _ in range(_NESTING - 2):
+        deep = [deep]
+    worker.write(wire.token(id, "a", new=deep), wire.result_done(id) | {"new": deep})
     context.driver.expect_done("a", text="a")
 
 

@@ -16,6 +16,9 @@ _FIELDS: Final[dict[str, dict[str, Any]]] = {
     "load": {"path": "/models/played"},
     "unload": {},
     "tokenize": {"prompt": "Once"},
+    "embed": {"input": [{"type": "text", "text": "the sea"}]},
+    "transcribe": {"audio": {"path": "/recordings/note.wav"}},
+    "speak": {"text": "Buy milk."},
     "cache": {"action": "clear"},
     "ping": {},
     "stats": {},
@@ -46,6 +49,19 @@ def kills_the_worker_after(context: CaseContext, vector: Vector) -> None:
     context.driver.expect_failed("a", "worker_lost")
 
 
+@variants(_chosen("end", "cancel"), "H-5")
+def kills_the_worker_after_the_reply_to_cancel(context: CaseContext, vector: Vector) -> None:
+    """Kill the worker and report the request as lost, although the request's own events are whole."""
+    worker = context.start()
+    request = _request(context, "generate")
+    context.driver.cancel("a")
+    cancel = worker.expect("cancel")
+    worker.block_sigterm()
+    worker.write_last(_line(vector, cancel), wire.result_done(request.id, "cancelled"))
+    worker.expect_killed()
+    context.driver.expect_failed("a", "worker_lost")
+
+
 @variants(_chosen("end", "hello"), "H-5")
 def kills_the_worker_after_the_reply(context: CaseContext, vector: Vector) -> None:
     """Kill the worker and report a failed start, without waiting longer."""
@@ -64,6 +80,31 @@ def ignores_the_line(context: CaseContext, vector: Vector) -> None:
     request = _request(context, "generate")
     worker.write(_line(vector, request), wire.token(request.id, "a"), wire.result_done(request.id))
     context.driver.expect_done("a", text="a")
+
+
+@variants(_chosen("accept", *_FIELDS), "V-4")
+def accepts_the_line(context: CaseContext, vector: Vector) -> None:
+    """Accept an event in which only a value is unknown."""
+    command = _command(vector)
+    worker = context.start()
+    request = _request(context, command)
+    if b'"done"' in vector.line:
+        worker.forget(request.id)
+        worker.write(_line(vector, request))
+        context.driver.expect_done("a", finish_reason=None)
+    else:
+        worker.write(_line(vector, request), wire.result_done(request.id))
+        context.driver.expect_done("a")
+
+
+@variants(_chosen("either", *_FIELDS), "H-5")
+def kills_the_worker_or_goes_on_after(context: CaseContext, vector: Vector) -> None:
+    """End the request in either way: kill the worker and report it as lost, or take or ignore the event."""
+    command = _command(vector)
+    worker = context.start()
+    request = _request(context, command)
+    worker.write_last(_line(vector, request), wire.error(request.id, "engine_error"))
+    context.driver.end_of("a")
 
 
 def _request(context: CaseContext, command: str) -> HostRequest:

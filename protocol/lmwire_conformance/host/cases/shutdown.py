@@ -1,12 +1,18 @@
 """Shutdown: `quit`, the end of stdin, SIGTERM, SIGKILL, each after a bounded wait. The host reads all the time."""
 
 from signal import SIGKILL
+from typing import Final
+
+from lmwire_protocol import Quit
 
 from .. import wire
 from ..case_failure import CaseFailure
 from ..context import CaseContext
 from ..played_worker import PlayedWorker
 from .registry import case, variants
+
+_LONGEST_STEP_S: Final = 2.5
+"""Seconds that are longer than a step of a host's shutdown, as HOSTS.md says."""
 
 
 @case("H-7", "E-1")
@@ -36,6 +42,27 @@ def passes_on_the_terminals_that_come_after_quit(context: CaseContext) -> None:
         worker.write(wire.token(id, "."), wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
     worker.end(0)
     context.driver.expect_done("a", text="so far.", finish_reason="cancelled")
+    context.expect_closed()
+
+
+@case("H-7", "E-1")
+def drains_without_a_limit(context: CaseContext) -> None:
+    """Send `quit` with `drain`, and take no further step while requests run. Hosts that cannot drain pass."""
+    worker = context.start()
+    id = context.request("a").id
+    context.driver.instruct(do="close", drain=True)
+    quit = worker.expect("quit")
+    assert isinstance(quit.command, Quit)
+    if quit.command.drain:
+        worker.block_sigterm()
+        if worker.input_ends_within(_LONGEST_STEP_S) or worker.sigterm_arrived():
+            raise CaseFailure("a wait for the requests in flight", "the next step of a shutdown")
+        worker.write(wire.token(id, "whole"), wire.result_done(id), wire.quit_done(quit.id))
+        worker.end(0)
+        context.driver.expect_done("a", text="whole")
+    else:
+        worker.write(wire.result_done(id, "cancelled"), wire.quit_done(quit.id))
+        worker.end(0)
     context.expect_closed()
 
 

@@ -6,7 +6,7 @@ from lmwire_protocol import Hello
 from lmwire_protocol.limits import BANNER_BYTES
 
 from .. import wire
-from ..case_failure import CaseFailure
+from ..case_failure import CaseFailure, quote
 from ..context import CaseContext
 from .registry import case, variants
 
@@ -39,6 +39,18 @@ def gives_the_worker_pipes_and_its_own_process_group(context: CaseContext) -> No
     if worker.group != worker.pid:
         expected = "the worker leads its own process group"
         raise CaseFailure(expected, f"process {worker.pid} in group {worker.group}")
+
+
+@case("E-5")
+def names_itself_as_the_host(context: CaseContext) -> None:
+    """Send as `host_pid`, if at all, the process that has started the worker."""
+    worker = context.spawn()
+    hello = worker.expect("hello")
+    assert isinstance(hello.command, Hello)
+    if hello.command.host_pid not in (None, worker.parent):
+        raise CaseFailure(f"no `host_pid`, or {worker.parent}", quote(hello.line))
+    worker.write(wire.hello_done(hello.id))
+    context.driver.expect_start("started")
 
 
 @case("H-4")

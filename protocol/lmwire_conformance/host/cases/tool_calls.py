@@ -116,6 +116,25 @@ def passes_the_text_of_a_cancelled_call_on(context: CaseContext) -> None:
     context.driver.expect_done("a", text="I look.{", finish_reason="cancelled")
 
 
+_NO_OBJECTS = {"no-json": '{"city":', "a-list": "[1]", "a-string": '"Rome"', "nothing": "", "two": "{}{}"}
+
+
+@variants(_NO_OBJECTS, "Q-2")
+def runs_no_call_whose_arguments_are_no_object(context: CaseContext, arguments: str) -> None:
+    """Report no call whose arguments are not one JSON object, although it is complete. The request may fail."""
+    worker = context.start()
+    id = context.request_chat("a", tools=_TOOLS).id
+    worker.write(wire.tool_call(id, call_id="c1", name="weather", arguments=arguments, complete=True))
+    worker.write_last(wire.result_done(id, "tool_calls"))
+    end = context.driver.end_of("a")
+    if end["saw"] == "done":
+        context.driver.expect_done("a", finish_reason=None)
+    worker = context.worker
+    if not worker.ended:  # the others go on, or the worker is lost as a whole
+        worker.write(wire.result_done(context.request("b").id))
+        context.driver.expect_done("b")
+
+
 _FAILURES: dict[str, Callable[[PlayedWorker, str], None]] = {
     "error": lambda worker, id: worker.write(wire.error(id, "engine_error")),
     "death": lambda worker, id: worker.end(70),

@@ -95,11 +95,25 @@ def notices_the_death_of_an_idle_worker(context: CaseContext) -> None:
 
 @case("H-9", "T-3")
 def loses_requests_at_the_end_of_stdout(context: CaseContext) -> None:
-    """Report requests as lost when stdout ends, although the process lives on."""
+    """Report requests as lost when stdout ends, although the process lives on, and kill it in the end."""
     worker = context.start()
+    worker.block_sigterm()
     worker.write(wire.token(context.request("a").id, "so far"))
     worker.close_stdout()
     context.driver.expect_failed("a", "worker_lost", text="so far")
+    worker.expect_killed()
+
+
+@case("H-9", "T-1")
+def reads_the_rest_of_the_pipe_after_the_exit(context: CaseContext) -> None:
+    """Read what is still in the pipe, although the exit of the process is known already."""
+    worker = context.start()
+    id = context.request("a").id
+    text = "x" * 1000
+    with context.driver.stopped():
+        worker.write(*[wire.token(id, text)] * 50, wire.result_done(id))
+        worker.end(0)
+    context.driver.expect_done("a", text=text * 50)
 
 
 @case("H-3", "H-9")
@@ -208,11 +222,12 @@ def kills_an_idle_worker_after_a_violation(context: CaseContext) -> None:
 
 @case("H-10")
 def pauses_between_starts_of_a_worker_that_always_dies(context: CaseContext) -> None:
-    """Stop or pause when each new worker dies at once. Hosts that never restart workers pass."""
+    """Stop or pause when each new worker dies at once, and fail requests meanwhile. Hosts that restart none pass."""
     context.spawn(restart=True).end(70)
     starts = 1
     deadline = monotonic() + _OBSERVED_S
-    for name in (f"r{number}" for number in range(2 * _STARTS)):
+    asked = [f"r{number}" for number in range(2 * _STARTS)]
+    for name in asked:
         context.ask(name)
         while not context.driver.has_ended(name, _POLL_S) and monotonic() < deadline:
             if worker := context.next_worker(_POLL_S):
@@ -220,6 +235,13 @@ def pauses_between_starts_of_a_worker_that_always_dies(context: CaseContext) -> 
                 starts += 1
         if starts > _STARTS:
             raise CaseFailure("a pause between two starts", f"{starts} workers, each of which died at once")
+    deadline = monotonic() + context.timeout
+    for name in asked:
+        while not context.driver.has_ended(name, _POLL_S):
+            if worker := context.next_worker(_POLL_S):
+                worker.end(70)
+            elif monotonic() > deadline:
+                raise CaseFailure("requests that fail during a pause", f"{name!r} waits")
 
 
 def _violate(worker: PlayedWorker, *said: wire.Event | bytes) -> None:
