@@ -66,15 +66,21 @@ def report_result(name: str, result: Done, items: Sequence[Any]) -> None:
     """
     if isinstance(result, EmbedDone):
         vectors = [list(vector) for vector in assemble_vectors(items, result.count)]
+        for index, values in enumerate(vectors):
+            report("vector", name=name, index=index, values=values)
         report_event(name, "done", {"vectors": vectors, "usage": result.usage})
     elif isinstance(result, TranscribeDone):
         text = "".join(segment.text for segment in items)
+        report("text", name=name, text=text)
         end = {"language": result.language, "duration_s": result.duration_s, "finish_reason": result.finish_reason}
         report_event(name, "done", {"text": text, "segments": items, **end})
     elif isinstance(result, SpeakDone):
         samples = array("h", b"".join(map(speech_samples, items)))
+        report("samples", name=name, values=list(samples))
         end = {"seed": result.seed, "duration_s": result.duration_s, "finish_reason": result.finish_reason}
-        report_event(name, "done", {"samples": list(samples), "sample_rate": items[0].sample_rate, **end})
+        report_event(
+            name, "done", {"samples": list(samples), "sample_rate": items[0].sample_rate if items else 0, **end}
+        )
     elif isinstance(result, TokenizeDone):
         tokens = assemble_tokens(items)
         report_event(name, "done", {"token_ids": tokens.ids, "text": tokens.text, "count": result.count})
@@ -183,8 +189,10 @@ class ThreadsDriver:
         """Cancel a request."""
         self._streams[name].cancel()
 
-    def close(self) -> None:
+    def close(self, drain: bool = False) -> None:
         """End the worker."""
+        if drain:
+            self._worker().quit(drain=True)
         self._end()
         report("closed")
 
@@ -251,8 +259,10 @@ class TasksDriver:
         """Cancel a request."""
         self._streams[name].cancel()
 
-    async def close(self) -> None:
+    async def close(self, drain: bool = False) -> None:
         """End the worker."""
+        if drain:
+            await (await self._worker()).quit(drain=True)
         await self._end()
         report("closed")
 

@@ -10,15 +10,13 @@ import pytest
 import lmwire_protocol
 from lmwire.cli.arguments import make_parser, parse
 from lmwire.cli.arguments.commands import subcommands_of
-from support.process.lmwire_command import REPOSITORY, lmwire
-
-pytestmark = pytest.mark.slow
+from support.process.lmwire_command import REPOSITORY, lmwire, lmwire_here
 
 USAGE = 64
 
 
 def test_the_command_alone_shows_what_to_do_next() -> None:
-    result = lmwire()
+    result = lmwire_here()
     assert (result.returncode, result.stderr) == (0, "")
     shown = set(re.findall(r"^  lmwire (\w+)", result.stdout, flags=re.MULTILINE))
     assert {"chat", "serve", "launch"} <= shown <= set(subcommands_of(make_parser()))
@@ -49,8 +47,8 @@ def test_a_misspelt_command_or_option_gets_a_suggestion(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["wroker"], "did you mean worker?\nSee lmwire --help\n"),
         (["serve", "--prot"], "unrecognized arguments: --prot; did you mean --port?\nSee lmwire serve --help\n"),
+        (["worker", "--loud"], "--loud"),
         (["worker", "--modle"], "unrecognized arguments: --modle; did you mean --model?\nSee lmwire worker --help\n"),
         (["worker", "--mokc"], "did you mean --mock?"),
         (["mock", "--fualt"], "unrecognized arguments: --fualt; did you mean --fault?\nSee lmwire mock --help\n"),
@@ -58,6 +56,7 @@ def test_a_misspelt_command_or_option_gets_a_suggestion(
         (["mock", "--fault", "stall:aftr=1"], "did you mean after?"),
     ],
 )
+@pytest.mark.slow
 def test_the_commands_that_read_their_own_options_suggest_in_the_same_words(arguments: list[str], message: str) -> None:
     result = lmwire(*arguments)
     assert (result.returncode, result.stdout) == (USAGE, "")
@@ -94,6 +93,7 @@ def test_a_name_that_resembles_none_gets_no_suggestion(capsys: pytest.CaptureFix
     assert "did you mean" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_help_imports_nothing_heavy() -> None:
     code = "import sys; from lmwire.cli.arguments import make_parser; make_parser().format_help(); print(*sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -101,37 +101,25 @@ def test_the_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("subcommand", ["worker", "mock", "chat", "models", "bench", "schema"])
-def test_every_subcommand_is_listed_and_has_help_of_its_own(subcommand: str) -> None:
-    assert f"\n    {subcommand} " in lmwire("--help").stdout
-    result = lmwire(subcommand, "--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith("usage: ")
+def test_every_subcommand_is_listed(subcommand: str) -> None:
+    assert f"\n    {subcommand} " in lmwire_here("--help").stdout
 
 
 def test_chat_explains_itself_with_examples() -> None:
-    shown = lmwire("chat", "--help").stdout
+    shown = lmwire_here("chat", "--help").stdout
     assert "examples:\n  lmwire chat ./my-model\n" in shown
     assert "Ctrl-C stops an answer" in shown
 
 
 def test_the_version_is_the_packages() -> None:
-    assert lmwire("--version").stdout == f"lmwire {lmwire_protocol.__version__}\n"
+    assert lmwire_here("--version").stdout == f"lmwire {lmwire_protocol.__version__}\n"
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["dance"],
-        ["chat", "--loud"],
-        ["chat", "--seed", "x"],
-        ["bench"],
-        ["bench", "pipe"],
-        ["worker", "--loud"],
-        ["mock", "--loud"],
-    ],
+    "arguments", [["dance"], ["chat", "--loud"], ["chat", "--seed", "x"], ["bench"], ["bench", "pipe"]]
 )
 def test_wrong_usage_is_reported_on_stderr_and_exits_with_64(arguments: list[str]) -> None:
-    result = lmwire(*arguments)
+    result = lmwire_here(*arguments)
     assert result.returncode == USAGE
     assert result.stdout == ""
     assert arguments[-1] in result.stderr
@@ -139,10 +127,11 @@ def test_wrong_usage_is_reported_on_stderr_and_exits_with_64(arguments: list[str
 
 def test_schema_prints_the_committed_files() -> None:
     folder = REPOSITORY / "protocol" / "schema" / "v1"
-    assert lmwire("schema").stdout == (folder / "schema.json").read_text()
-    assert lmwire("schema", "--meta").stdout == (folder / "meta.json").read_text()
+    assert lmwire_here("schema").stdout == (folder / "schema.json").read_text()
+    assert lmwire_here("schema", "--meta").stdout == (folder / "meta.json").read_text()
 
 
+@pytest.mark.slow
 def test_worker_is_a_worker_on_the_commands_own_pipes() -> None:
     result = lmwire("worker", "--mock", stdin='{"id":"1","cmd":"hello"}\n')
     assert result.returncode == 0

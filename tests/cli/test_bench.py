@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import random_model
 import random_vision
 from lmwire.cli import bench
 from lmwire.cli.arguments import parse
+from lmwire.cli.bench.benchmarks.agents import fewest_tokens, scenarios
 from lmwire.cli.bench.benchmarks.http import STREAMS
 from lmwire.cli.bench.pairing import extra_latency, latency_ratio, speed_ratio
 from lmwire.cli.bench.programs.http_servers import PEERS
@@ -37,6 +39,7 @@ FIGURES = {
         "1 stream, against stream_generate",
         "8 streams, against BatchGenerator",
         "32 streams, against BatchGenerator",
+        "prompt of 1,024 tokens alone, processor time, against stream_generate",
         "32 different samplers and seeds, against greedy",
         "spawn to hello answered, median",
         "cancel to terminal while decoding, 99th percentile",
@@ -46,7 +49,7 @@ FIGURES = {
         "32 streams of JSON of 8 schemas, against plain ones",
         "32 streams with 5 log-probabilities, against plain ones",
         "32 streams, 1 of them with 5 log-probabilities, against plain ones",
-        "a token of JSON of a schema, over a plain one, 512 tokens of vocabulary",
+        "1 stream of JSON of a schema, against a plain one, 512 tokens of vocabulary",
     ],
     "mixed": [
         "31 short streams beside one of 8192 tokens, against alone",
@@ -75,6 +78,34 @@ FIGURES = {
             )
         ),
     ],
+    "ranks": [
+        *(f"{streams}, 1 process against mlx_lm's plain loop" for streams in ("1 stream", "8 streams", "32 streams")),
+        *(
+            figure
+            for streams in ("1 stream", "8 streams", "32 streams")
+            for figure in (
+                f"{streams}, 2 ranks against one process",
+                f"{streams}, 2 ranks against mlx_lm's plain loop",
+                f"exchanges of a step alone, {streams}, 2 ranks",
+            )
+        ),
+        "first token of 4,096 tokens, 2 ranks",
+        "weights of the largest rank of 2",
+        "MLX's peak memory in the fullest rank of 2",
+        "added to a step of builtin:tiny by 2 ranks",
+        "record of a step, processor time",
+    ],
+    "agents": [
+        f"{scenario}, {what}, against {peer}"
+        for peer in PEERS
+        for scenario in ("8 agents, 4 turns", "1 agent, 4 turns", "32 questions")
+        for what in (
+            "in all",
+            "first token of the first turn",
+            *([] if scenario == "32 questions" else ["first token of later turns"]),
+            "tokens needed of those computed",
+        )
+    ],
     "vision": [
         "8 chats about images, against BatchGenerator",
         "first token of a second question about an image, against the first",
@@ -89,7 +120,8 @@ def test_it_measures_every_figure(benchmark: str, tmp_path: Path) -> None:
         model = random_vision.write_vision_model(tmp_path)
     else:
         model = random_model.write_model(tmp_path, num_hidden_layers=1)  # one layer, so that a long prompt is quick
-    result = lmwire("bench", benchmark, "--model", str(model), *FEW, seconds=BENCH_S)
+    options = ("--shared-tokens", "64") if benchmark == "agents" else ()
+    result = lmwire("bench", benchmark, "--model", str(model), *FEW, *options, seconds=BENCH_S)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert [figure["name"] for figure in report["figures"]] == FIGURES[benchmark]
@@ -169,7 +201,7 @@ def test_a_near_miss_does_not_look_like_its_target() -> None:
 
 def test_the_median_of_several_turns_counts() -> None:
     pairs = [(100.0, 50.0), (80.0, 60.0), (100.0, 90.0)]
-    assert speed_ratio("r", pairs, 0.7, "tok/s") == Result("r", 0.75, "x", 0.7, "60 of 80 tok/s", (0.5, 0.9))
+    assert speed_ratio("r", pairs, 0.7, "tok/s") == Result("r", 0.75, "x", 0.7, "60 of 80 tok/s", (0.5, 0.9), 60.0)
     assert latency_ratio("s", pairs, 0.7) == Result("s", 0.75, "x", 0.7, "16.7 instead of 12.5 ms", (0.5, 0.9))
     extra = extra_latency("e", [(1000.0, 500.0), (500.0, 200.0), (1000.0, 250.0)], 0.3, "a token")
     assert extra == Result("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token", (1.0, 3.0))
@@ -190,6 +222,21 @@ def test_requests_are_compared_with_the_same_ones_without_the_extra() -> None:
         ]
         assert sum(request != other for request, other in zip(requests, base, strict=True)) == asking
     assert len({str(request.format) for request in structured(32, 8)}) == SCHEMAS
+
+
+def test_each_common_beginning_is_needed_once() -> None:
+    assert fewest_tokens([[1, 2, 3, 4], [1, 2, 5], [1, 2, 3, 4, 6]]) == 4 + 1 + 1
+    assert fewest_tokens([[1, 2, 3], [1, 2, 3]]) == 3 + 1  # the last token of a prompt is always computed
+    assert fewest_tokens([[1, 2], [3, 4]]) == 4
+
+
+def test_agents_share_their_beginning_and_continue_their_own_conversation() -> None:
+    scenario, *_ = scenarios(64)
+    agents = scenario.conversations("new", 1.0)
+    assert len({turns[0][0]["content"] for turns in agents}) == 1
+    assert len({turns[0][1]["content"] for turns in agents}) == len(agents)
+    for turns in agents:
+        assert all(turn[: len(before)] == before for before, turn in pairwise(turns))
 
 
 def test_no_two_of_the_mixed_requests_sample_alike() -> None:

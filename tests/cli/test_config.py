@@ -16,7 +16,7 @@ from lmwire.cli.option_sources import InvalidConfigFile, config_path, read_confi
 from lmwire_http.cli.main import parse as parse_serve
 from support.http.http_server import MOCK, served_process
 from support.http.raw_http import asked
-from support.process.lmwire_command import lmwire
+from support.process.lmwire_command import lmwire_here
 from support.process.worker_process import WorkerProcess
 
 USAGE = 64
@@ -96,9 +96,8 @@ def test_a_file_that_is_named_must_exist_and_the_usual_one_need_not(tmp_path: Pa
         read_config_file({"LMWIRE_CONFIG": str(tmp_path / "nosuch.toml")})
 
 
-@pytest.mark.slow
 def test_the_path_is_printed(tmp_path: Path) -> None:
-    assert lmwire("config", "path", LMWIRE_CONFIG="", XDG_CONFIG_HOME=str(tmp_path)).stdout == (
+    assert lmwire_here("config", "path", LMWIRE_CONFIG="", XDG_CONFIG_HOME=str(tmp_path)).stdout == (
         f"{tmp_path}/lmwire/config.toml\n"
     )
 
@@ -274,12 +273,11 @@ def test_each_value_is_shown_with_its_source(
     assert serve["idle"]["value"] is None
 
 
-@pytest.mark.slow
 def test_all_commands_but_those_of_hosts_are_shown_as_a_file_that_could_be_used(
     configure: Configure, tmp_path: Path
 ) -> None:
     configure("[serve]\nport = 8081\n[chat]\nstop = ['\"']\n")
-    printed = lmwire("config", "show", LMWIRE_CONFIG=str(tmp_path / "lmwire.toml")).stdout
+    printed = lmwire_here("config", "show", LMWIRE_CONFIG=str(tmp_path / "lmwire.toml")).stdout
     tables = tomllib.loads(printed)
     assert tables["serve"]["port"] == 8081
     assert tables["chat"]["stop"] == ['"']
@@ -290,25 +288,22 @@ def test_all_commands_but_those_of_hosts_are_shown_as_a_file_that_could_be_used(
     assert parse(["chat"]).stop == ['"']
 
 
-@pytest.mark.slow
 def test_an_api_key_is_not_shown(configure: Configure) -> None:
     file = configure('[serve]\napi-key = ["k-hush"]\n')
-    printed = lmwire("config", "show", "serve", LMWIRE_CONFIG=str(file)).stdout
+    printed = lmwire_here("config", "show", "serve", LMWIRE_CONFIG=str(file)).stdout
     assert 'api-key = "(hidden)"' in printed
     assert "hush" not in printed
 
 
-@pytest.mark.slow
 def test_a_value_that_the_command_would_refuse_is_not_shown_as_if_it_held(configure: Configure) -> None:
     file = configure('[serve]\nport = "many"\n')
-    result = lmwire("config", "show", "serve", LMWIRE_CONFIG=str(file))
+    result = lmwire_here("config", "show", "serve", LMWIRE_CONFIG=str(file))
     assert result.returncode == USAGE
     assert f"port in [serve] of {file}: argument --port: 'many' must be a whole number" in result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["worker", "nosuch"])
 def test_a_command_without_a_table_is_refused_with_those_that_have_one(command: str) -> None:
-    result = lmwire("config", "show", command)
+    result = lmwire_here("config", "show", command)
     assert result.returncode == USAGE
     assert f"{command} reads no config file; these do: serve, chat, " in result.stderr

@@ -14,6 +14,7 @@ from lmwire.cli.doctor import installation, machine
 from lmwire.cli.doctor.installation import Finding
 from lmwire_protocol.extras import WORKER_EXTRA
 from support.http.ports import unused_port
+from support.models.templated_model import write_templated_model
 
 
 @pytest.mark.slow
@@ -29,23 +30,36 @@ def test_it_finds_this_machine_able_and_says_so_as_json(capsys: pytest.CaptureFi
 def test_a_failure_sets_the_exit_code_and_shows_its_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "_check", lambda offline: [Finding("fail", "disk", "full", "empty it")])
+    monkeypatch.setattr(doctor, "check", lambda models, offline: [Finding("fail", "disk", "full", "empty it")])
     assert doctor.run(arguments.parse(["doctor"])) == 1
     assert capsys.readouterr().out.split() == ["fail", "disk", "full", "empty", "it"]
 
 
 def test_a_package_outside_its_range_is_a_failure_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: "0.1" if name == "mlx-lm" else real(name))
+    real = installation.installed_version
+    monkeypatch.setattr(installation, "installed_version", lambda name: "0.1" if name == "mlx-lm" else real(name))
     (worker,) = [finding for finding in installation.check_packages() if finding.topic == "[worker]"]
     assert (worker.level, worker.fix) == ("fail", f"pip install 'lmwire[{WORKER_EXTRA}]'")
     assert worker.text.startswith("mlx-lm 0.1 is not in ")
 
 
 def test_an_extra_that_is_not_installed_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "_version", lambda name: None if name == "rich" else "99.0")
+    monkeypatch.setattr(installation, "installed_version", lambda name: None if name == "rich" else "99.0")
     (chat,) = [finding for finding in installation.check_packages() if finding.topic == "[chat]"]
     assert (chat.level, chat.text) == ("warn", "not installed: rich")
+
+
+@pytest.mark.slow
+def test_a_given_models_format_of_tool_calls_is_named(tmp_path: Path) -> None:
+    call = "<do>{{ call.function.name }}<with>{{ call.function.arguments | tojson }}</do>"
+    turn = "<|{{ m.role }}|>{{ m.content or '' }}{% for call in m.tool_calls or [] %}CALL{% endfor %}"
+    own = f"{{% for m in messages %}}{turn.replace('CALL', call)}{{% endfor %}}<|assistant|>"
+    folders = [str(write_templated_model(tmp_path / name, template)) for name, template in (("a", None), ("b", own))]
+    known, *others, gone = machine.check_tool_calls(["builtin:tiny", *folders, "gone"])
+    assert (known.level, known.text, known.fix) == ("ok", "builtin:tiny writes json_tools", None)
+    assert ["describe json_tools" in others[0].text, "start with <do>" in others[1].text] == [True, True]
+    assert all(finding.level == "warn" and finding.fix and "--tool-format" in finding.fix for finding in others)
+    assert gone.text == "gone: no model of this name on this machine calls tools" and gone.fix
 
 
 @pytest.mark.parametrize(
@@ -60,11 +74,23 @@ def test_an_extra_that_is_not_installed_is_a_warning(monkeypatch: pytest.MonkeyP
 def test_a_missing_package_is_one_finding_with_one_fix(
     package: str, extra: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: None if name == package else real(name))
+    real = installation.installed_version
+    monkeypatch.setattr(installation, "installed_version", lambda name: None if name == package else real(name))
     found = [finding for finding in installation.check_packages() if finding.level != "ok"]
     assert [(each.topic, each.text) for each in found] == [(f"[{extra}]", f"not installed: {package}")]
     assert found[0].fix and found[0].fix.endswith(f"'lmwire[{named}]'")
+
+
+def test_the_slow_blas_of_linuxs_cpu_package_is_a_warning_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.sys, "platform", "linux")
+    cpu, gpu = (DeviceMemory(budget_bytes=1, free_bytes=1, device=device) for device in ("CPU, 4 cores", "NVIDIA H100"))
+    [found] = machine.check_blas(cpu, {})
+    assert (found.level, found.topic) == ("warn", "BLAS")
+    assert found.fix and "LD_PRELOAD=libopenblas.so.0" in found.fix
+    assert list(machine.check_blas(cpu, {"LD_PRELOAD": "/usr/lib/libopenblas.so.0"})) == []
+    assert list(machine.check_blas(gpu, {})) == []
+    monkeypatch.setattr(machine.sys, "platform", "darwin")
+    assert list(machine.check_blas(cpu, {})) == []
 
 
 def test_a_device_that_lacks_the_missing_packages_is_no_second_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +99,7 @@ def test_a_device_that_lacks_the_missing_packages_is_no_second_finding(monkeypat
     monkeypatch.setattr(doctor, "check_temporary_files", lambda: Finding("ok", "temporary", "yours"))
     for packages in (Finding("fail", "packages", "not installed"), Finding("warn", "packages", "not installed")):
         monkeypatch.setattr(doctor, "check_packages", lambda found=packages: iter([found]))
-        assert (device in doctor._check(offline=True)) == (packages.level == "warn")
+        assert (device in doctor.check([], offline=True)) == (packages.level == "warn")
 
 
 def test_an_nvidia_gpu_decides_which_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_the_command_line_wins_over_a_variable_which_wins_over_the_file(command:
 
 def parsed(command: str, flag: str, variable: str | None, key: bool | None, typed: tuple[str, ...]) -> object:
     """Return the value of a flag, which a variable, a key of the config file and a command line set."""
-    (parser,) = [each for each in walk(complete_parser()) if each.prog == command]
+    parser = PARSERS[command]
     assert isinstance(parser, SourcedParser)
     (action,) = [each for each in booleans(parser) if flag in each.option_strings]
     environment = {} if variable is None else {parser.variable_of(action): variable}

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
 
+CHAT_LOCK = REPOSITORY / "requirements.txt"
 LOCK = REPOSITORY / "requirements-dev.txt"
 
 
@@ -24,9 +26,24 @@ def make(*arguments: str) -> str:
 def test_make_alone_lists_every_target_and_what_it_does() -> None:
     listed = make()
     targets = re.findall(r"^([a-z-]+):.* ## ", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
-    checks = {"test", "test-all", "check", "shake", "go", "lua", "node", "rust", "apps", "conformance", "lint", "style"}
+    checks = {
+        "test",
+        "test-all",
+        "check",
+        "shake",
+        "c",
+        "go",
+        "lua",
+        "node",
+        "rust",
+        "apps",
+        "conformance",
+        "lint",
+        "style",
+    }
     expected = checks | {
         "help",
+        "lint",
         "setup",
         "chat",
         "format",
@@ -44,55 +61,101 @@ def test_make_alone_lists_every_target_and_what_it_does() -> None:
         assert re.search(rf"^  make {target} +\w", listed, flags=re.MULTILINE)
 
 
-# Stands for Python: `-c` checks its version, `-m venv` makes an environment, and each of the two can fail.
+# Stands for Python: `-c` checks its version, `-m venv` makes an environment, and each of the two can fail. The pip of
+# that environment writes its arguments to `installed`, unless it must fail.
 PYTHON = """#!/bin/sh
 case "$*" in
-  "-m venv .venv") mkdir -p .venv/bin && printf '#!/bin/sh\nexit 1\n' > .venv/bin/python && chmod +x .venv/bin/python ;;
+  "-m venv .venv")
+    mkdir -p .venv/bin
+    printf '#!/bin/sh\necho "$@" >> installed; test "$FAILS" != pip\n' > .venv/bin/python
+    printf '#!/bin/sh\n' > .venv/bin/lmwire
+    chmod +x .venv/bin/* ;;
 esac
 test "$FAILS" != "$2"
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("fails", "remedy"), [("venv", "install its module venv"), ("", "bring its index into reach")])
-def test_a_set_up_that_fails_ends_with_the_remedy(fails: str, remedy: str, tmp_path: Path) -> None:
-    for name in ("Makefile", "pyproject.toml", "requirements-dev.txt"):
-        shutil.copy(REPOSITORY / name, tmp_path)
+@pytest.fixture
+def set_up(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs make in a folder without an environment. It names what fails."""
+    for file in (REPOSITORY / "Makefile", REPOSITORY / "pyproject.toml", CHAT_LOCK, LOCK):
+        shutil.copy(file, tmp_path)
     (tmp_path / "python").write_text(PYTHON)
     (tmp_path / "python").chmod(0o755)
-    command = ["make", "--no-print-directory", "chat", "PYTHON=./python"]
-    environment = {**os.environ, "FAILS": fails}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+
+    def run(target: str, fails: str = "nothing") -> subprocess.CompletedProcess[str]:
+        command = ["make", "--no-print-directory", target, "PYTHON=./python"]
+        environment = {**os.environ, "FAILS": fails}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fails", "remedy"), [("venv", "install its module venv"), ("pip", "bring its index into reach")]
+)
+def test_a_set_up_that_fails_ends_with_the_remedy(fails: str, remedy: str, set_up, tmp_path: Path) -> None:
+    done = set_up("chat", fails)
     assert done.returncode != 0
     *_, last, make_own = done.stderr.splitlines()
     assert remedy in last and make_own.startswith("make")  # within another make, its depth follows
-    assert not (tmp_path / ".venv/.set-up").exists()
+    assert not list(tmp_path.glob(".venv/.set-up*"))
 
 
-def test_each_development_package_is_pinned_with_hashes() -> None:
-    pins = re.split(r"\n(?=\w)", LOCK.read_text().partition("make lock\n")[2].strip())
-    assert len(pins) > 100
-    for pin in pins:
+@pytest.mark.slow
+def test_a_chat_installs_no_tools_and_development_adds_them_once(set_up, tmp_path: Path) -> None:
+    def installed() -> list[str]:
+        return re.findall(r"--requirement (\S+)|--(editable) \.", (tmp_path / "installed").read_text())
+
+    chat = [("requirements.txt", ""), ("", "editable")]
+    assert (set_up("chat").returncode, installed()) == (0, chat)
+    assert (set_up("setup").returncode, installed()) == (0, [*chat, ("requirements-dev.txt", "")])
+    for target in ("chat", "setup"):
+        assert set_up(target).returncode == 0
+    assert len(installed()) == 3
+
+
+def pins(lock: Path) -> list[str]:
+    """Return the packages of a lock, each with its version, its marker and its hashes."""
+    return re.split(r"\n(?=\w)", lock.read_text().partition("make lock\n")[2].strip())
+
+
+@pytest.mark.parametrize("lock", [CHAT_LOCK, LOCK], ids=lambda lock: lock.name)
+def test_each_package_is_pinned_with_hashes(lock: Path) -> None:
+    assert len(pins(lock)) > 50
+    for pin in pins(lock):
         assert re.match(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", pin), pin
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", pin), pin
 
 
-def test_the_lock_names_no_registry() -> None:
-    assert not re.search(r"://|index-url|find-links", LOCK.read_text())
+@pytest.mark.parametrize("lock", [CHAT_LOCK, LOCK], ids=lambda lock: lock.name)
+def test_a_lock_names_no_registry(lock: Path) -> None:
+    assert not re.search(r"://|index-url|find-links", lock.read_text())
 
 
-def test_the_lock_holds_what_the_package_asks_for() -> None:
+def test_development_keeps_the_packages_of_a_chat_as_they_are() -> None:
+    def versions(lock: Path) -> set[str]:
+        return {re.split(r"[ ;\\]", pin)[0] for pin in pins(lock)}
+
+    assert versions(CHAT_LOCK) < versions(LOCK)
+
+
+@pytest.mark.parametrize(("lock", "extra"), [(CHAT_LOCK, "checkout"), (LOCK, "dev")])
+def test_a_lock_holds_what_the_package_asks_for(lock: Path, extra: str) -> None:
     """Check for drift: a new dependency in pyproject.toml needs `make lock`."""
-    pinned = {_normalized(name) for name in re.findall(r"^([\w.-]+)==", LOCK.read_text(), flags=re.MULTILINE)}
+    pinned = {_normalized(name) for name in re.findall(r"^([\w.-]+)==", lock.read_text(), flags=re.MULTILINE)}
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    asked = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    for extra in ("worker", "vision", "chat", "http", "dev"):
-        asked += extras[extra]
-    names = {_normalized(re.split(r"[^\w.-]", requirement)[0]) for requirement in asked}
-    assert names - {"lmwire"} <= pinned
+    asked = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    extras = [extra]
+    for each in extras:  # it grows by the extras that an extra names
+        for requirement in project["project"]["optional-dependencies"][each]:
+            own = re.match(r"lmwire\[(.+)\]", requirement)
+            extras.extend(own.group(1).split(",") if own else [])
+            asked.extend([] if own else [requirement])
+    assert {_normalized(re.split(r"[^\w.-]", requirement)[0]) for requirement in asked} <= pinned
 
 
 def _normalized(name: str) -> str:

@@ -10,7 +10,7 @@ from lmwire_http.cli.parser import make_parser
 from lmwire_http.http.openapi import make_document
 from lmwire_http.http.unknown_fields import IGNORED_FIELDS_HEADER
 from lmwire_worker import __main__ as worker
-from lmwire_worker.models.aliases import ALIASES
+from lmwire_worker.models.resolve import ALIASES
 from support.process.lmwire_command import REPOSITORY
 from support.protocol.foreign_names import without_foreign_names
 
@@ -60,7 +60,7 @@ def test_each_environment_variable_sets_an_option() -> None:
     variables |= {"LMWIRE_SERVE_MODEL", *OTHER_VARIABLES}
     named = {name for code in OWN_CODE for name in re.findall(r"\bLMWIRE_\w*[A-Z]\b", code)}
     assert named <= variables
-    assert worker._MODEL == "--model"
+    assert worker.MODEL == "--model"
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -3,8 +3,9 @@
 import argparse
 import ast
 import json
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,23 +15,22 @@ import pytest
 
 import lmwire_protocol
 import random_model
-import random_vision
 from lmwire.cli import arguments, bench
 from lmwire.cli.option_sources.setting import name_of
 from lmwire_http.cli.parser import make_parser
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
 from support.option_checks import CHECKS
-from support.process.lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire
+from support.process.lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire, lmwire_here
 from support.process.worker_process import WorkerProcess
 
 TESTS = Path(__file__).parents[1]
 WORKER = (
-    *worker._NUMBERS,
-    *worker._DIRECTORIES,
-    worker._MODEL,
-    worker._MEDIA_URLS[0],
-    worker._PROCESS_GROUP[0],
+    *worker.NUMBERS,
+    *worker.DIRECTORIES,
+    worker.MODEL,
+    worker.MEDIA_URLS[0],
+    worker.PROCESS_GROUP[0],
     "--mock",
     "--help",
     "--version",
@@ -81,10 +81,19 @@ def test_the_test_exists(check: str) -> None:
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", every_option())
+@pytest.mark.parametrize("command", [name for name in every_option() if name not in ("worker", "mock")])
 def test_help_lists_every_option(command: str) -> None:
-    shown = lmwire(*command.removeprefix("lmwire").split(), "--help")
+    check_help(command, lmwire_here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["worker", "mock"])
+def test_help_of_a_worker_lists_every_option(command: str) -> None:
+    check_help(command, lmwire)
+
+
+def check_help(command: str, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    shown = run(*command.removeprefix("lmwire").split(), "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
     help = shown.stdout.replace("--[no-]", "--")
     assert [option for option in every_option()[command] if option not in help] == []
@@ -107,24 +116,13 @@ def test_a_worker_keeps_files_up_to_its_disk_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_resolves_an_address_only_if_allowed(tmp_path: Path) -> None:
-    model = random_vision.write_vision_model(tmp_path / "model", "qwen3_vl")
-    image = {"type": "image", "media": {"url": "http://127.0.0.1:9/cat.png"}}
-    ask = {"id": "g", "cmd": "chat", "messages": [{"role": "user", "content": [image]}], "max_tokens": 1}
-    for options, problem in (((), "start it with --media-urls"), (("--media-urls",), "is not a public host")):
-        with WorkerProcess(*options) as worker:
-            worker.load(model)
-            assert problem in worker.call(ask)["error"]
-
-
-@pytest.mark.slow
 def test_every_option_of_a_load_reaches_it() -> None:
     given = ("--adapter", "poet", "--draft", "small", "--context-len", "64", "--kv-bits", "8", "--force")
-    given = (*given, "--generation-config", "model")
+    given = (*given, "--generation-config", "model", "--dtype", "bfloat16")
     recited = ("--worker", f"{FAKE_WORKER} RecitesTheLoad", "-p", "Hi")
     load = json.loads(lmwire("chat", "model", *recited, *given).stdout)
     wanted = {"adapter_path": "poet", "draft_path": "small", "context_len": 64, "kv_bits": 8, "force": True}
-    wanted["generation_config"] = True
+    wanted |= {"generation_config": True, "dtype": "bfloat16"}
     assert load == {"id": load["id"], "cmd": "load", "path": "model", **wanted}
 
 
@@ -140,7 +138,12 @@ def test_chat_shows_the_number_of_drafted_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    "benchmark", [command.split()[1] for command in CHECKS if command.startswith("bench ") and command != "bench plot"]
+    "benchmark",
+    [
+        command.split()[1]
+        for command in CHECKS
+        if command.startswith("bench ") and command not in ("bench plot", "bench compare")
+    ],
 )
 def test_a_benchmark_uses_its_tokens_and_rounds(
     benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -150,13 +153,16 @@ def test_a_benchmark_uses_its_tokens_and_rounds(
     module.measure = lambda *what: asked.append(what) or []
     monkeypatch.setitem(sys.modules, f"lmwire.cli.bench.benchmarks.{benchmark}", module)
     (tmp_path / "config.json").touch()
-    model, tokens = {"hosts": (None, 8192), "start": (None, 32)}.get(benchmark, (tmp_path, 256))
+    model, tokens = {"hosts": (None, 8192), "start": (None, 32), "agents": (tmp_path, 64)}.get(
+        benchmark, (tmp_path, 256)
+    )
     given = ["bench", benchmark, *(["--model", str(model)] if model else [])]
     bench.run(arguments.parse([*given, "--tokens", "7", "--rounds", "3"]))
     assert "measured on" in capsys.readouterr().out
     bench.run(arguments.parse([*given, "--json"]))
     assert json.loads(capsys.readouterr().out).get("model") == (str(model) if model else None)
-    assert asked == [(model, 7, 3), (model, tokens, 5)]
+    own = {"ranks": ([2],), "agents": (2048,)}.get(benchmark, ())
+    assert asked == [(model, 7, 3, *own), (model, tokens, 5, *own)]
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def show_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def show_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_check", lambda offline: [Finding("fail", "models", HOSTILE, HOSTILE)])
+    monkeypatch.setattr(doctor, "check", lambda models, offline: [Finding("fail", "models", HOSTILE, HOSTILE)])
     doctor.run(arguments.parse(["doctor"]))
 
 
@@ -65,7 +65,7 @@ def show_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def show_a_broken_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    local_models._broken(HOSTILE, local_models.Path("."), ValueError(HOSTILE))  # pyright: ignore[reportPrivateUsage]
+    local_models.broken_model(HOSTILE, local_models.Path("."), ValueError(HOSTILE))
 
 
 def show_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def show_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def show_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CaseResult(name=HOSTILE, rules=(), outcome="fail", expected=HOSTILE, seen=HOSTILE, seconds=0.0)
-    conformance._finish(Namespace(side="host", junit=None, json=None), [case])  # pyright: ignore[reportPrivateUsage]
+    conformance.report_cases(Namespace(side="host", junit=None, json=None), [case])
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_json_for_programs_is_ascii(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ps, "find_running", lambda _: [RUNNING])
-    monkeypatch.setattr(doctor, "_check", lambda offline: [Finding("fail", "models", HOSTILE)])
+    monkeypatch.setattr(doctor, "check", lambda models, offline: [Finding("fail", "models", HOSTILE)])
     parsed = arguments.parse([command, "--json"])
     parsed.run(parsed)
     shown = capsys.readouterr().out

@@ -10,8 +10,8 @@ import pytest
 
 import lmwire
 from lmwire.cli import arguments, ps, running
-from lmwire.cli.running import ask_requests, find_running, kind_of, model_name
-from support.http.http_server import ServerProcess, served_process
+from lmwire.cli.running import ask_server, find_running, kind_of, model_name
+from support.http.http_server import MOCK, ServerProcess, served_process
 from support.process.worker_process import SECONDS
 
 KEY = "a-secret-of-32-characters-or-more"
@@ -56,9 +56,9 @@ def test_a_server_is_listed_with_its_address_and_the_models_of_its_workers(serve
 
 @pytest.mark.slow
 def test_a_server_with_a_key_is_asked_with_it(server: ServerProcess) -> None:
-    assert ask_requests(server.url, KEY).running == 0
+    assert ask_server(server.url, KEY).running == 0
     for wrong in (None, "another"):
-        assert ask_requests(server.url, wrong).problem == "needs --api-key"
+        assert ask_server(server.url, wrong).problem == "needs --api-key"
 
 
 @pytest.mark.slow
@@ -72,6 +72,17 @@ def test_a_program_gets_the_same_as_json(server: ServerProcess, capsys: pytest.C
     (row,) = [row for row in rows if row.startswith(f"{server.process.pid} ")]
     assert row.split()[1:4] == ["serve", server.url, "builtin:tiny"]
     assert "0 running, 0 queued" in row
+
+
+@pytest.mark.slow
+def test_a_server_names_its_models_before_their_first_request(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"tests/{name}" for name in ("one", "two", "three", "four", "five")]
+    with served_process(*names, "--worker", MOCK) as server:
+        assert ps.run(arguments.parse(["ps"])) == 0
+        (itself,) = [process for process in find_running() if process.pid == server.process.pid]
+    assert (itself.models, itself.unloaded_models) == ([], names)
+    (row,) = [row for row in capsys.readouterr().out.splitlines() if row.startswith(f"{server.process.pid} ")]
+    assert "not loaded: tests/one, tests/two, tests/three and 2 more  " in row
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from huggingface_hub import constants
 from lmwire.cli import arguments
 from lmwire.cli.errors import run_and_report
 from lmwire_protocol import RequestError
-from lmwire_worker.models.hub import resumable
-from lmwire_worker.models.hub.plan import PARTIAL_SUFFIX
+from lmwire_worker.models.hub import download
+from lmwire_worker.models.hub.plan import PARTIAL_SUFFIX, RESERVE_BYTES
 from lmwire_worker.models.hub.pull import pull as download_model
 from random_model import write_model
 from support.models.fake_hub import COMMIT, Hub, running
@@ -29,7 +29,7 @@ WEIGHTS = "model.safetensors"
 @pytest.fixture(scope="module")
 def module_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     folder = write_model(tmp_path_factory.mktemp("hub") / "served")
-    mx.save_safetensors(str(folder / "model-2.safetensors"), {"ballast": mx.zeros(resumable.MIN_BYTES // 2)})
+    mx.save_safetensors(str(folder / "model-2.safetensors"), {"ballast": mx.zeros(download.MIN_BYTES // 2)})
     with running(Hub(folder)) as hub:
         yield hub
 
@@ -135,6 +135,18 @@ def test_a_model_that_does_not_fit_on_the_disk_is_refused_before_the_first_file(
     with pytest.raises(RequestError, match=re.escape("1.0 MB free; free some space (`lmwire rm` removes a model)")):
         download_model(hub.name, lambda *_: None, lambda _: None)
     assert requested(hub) == []
+
+
+def test_a_download_ends_when_the_disk_is_nearly_full(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others write to the disk too, and the hub may send more than it has announced."""
+    usage = shutil.disk_usage("/")
+    hub.stall = WEIGHTS
+
+    def fill(_: object) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=RESERVE_BYTES - 1))
+
+    with pytest.raises(RequestError, match=r"has stopped: .* has less than 250\.0 MB free; free some space"):
+        download_model(hub.name, lambda *_: None, fill)
 
 
 def test_a_model_without_weights_for_mlx_is_refused_before_the_first_file(

@@ -12,10 +12,10 @@ import pytest
 from lmwire import __version__
 from lmwire.cli.arguments.commands import subcommands_of
 from lmwire.cli.command_tree import complete_parser
-from lmwire_worker.models.aliases import ALIASES
+from lmwire_worker.models.resolve import ALIASES
 from support.http.http_server import served_process
 from support.markdown import blocks
-from support.process.lmwire_command import REPOSITORY, lmwire
+from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
 from support.protocol.foreign_names import without_foreign_names
 
@@ -53,7 +53,6 @@ def test_every_option_of_the_troubleshooting_exists() -> None:
     assert named and named <= known
 
 
-@pytest.mark.slow
 def test_the_python_examples_are_the_files_that_are_tested() -> None:
     shown: list[str] = []
     for page in PAGES:
@@ -133,7 +132,6 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 220
 
 
-@pytest.mark.slow
 def test_every_page_is_reached_from_the_readme() -> None:
     for page in PAGES[1:]:
         assert f"](docs/{page.name})" in README
@@ -144,16 +142,16 @@ def without_others(code: str) -> str:
     return re.sub(r"#.*|\bnpm install .*|\b[A-Z_]+=\S+ ", "", code.replace("\\\n", " "))
 
 
-@pytest.mark.slow
 def test_the_pages_name_only_commands_and_options_that_there_are() -> None:
     texts = [without_foreign_names(page.read_text(encoding="utf-8")) for page in PAGES]
     typed = [code for text in texts for language in ("sh", "console") for code in blocks(language, text)]
     typed += [code for text in texts for code in re.findall(r"`([^`\n]+)`", text)]
     ours = [line for code in typed for line in re.findall(r"\blmwire \w.*|^--.*", without_others(code))]
     commands = {command for line in ours for command in re.findall(r"^lmwire (bench [a-z]+|\w+)", line)}
-    helps = {command: lmwire(*command.split(), "--help") for command in commands}
-    assert {command for command, shown in helps.items() if shown.returncode != 0} == set()
-    shown = "\n".join(help.stdout for help in helps.values())
+    parsers = subcommands_of(complete_parser())
+    parsers |= {f"bench {name}": parser for name, parser in subcommands_of(parsers["bench"]).items()}
+    assert commands <= parsers.keys()
+    shown = "\n".join(parsers[command].format_help() for command in commands)
     flags = "".join(f" --{name} --no-{name}" for name in re.findall(r"--\[no-\]([a-z-]+)", shown))
     known = set(re.findall(r"--[a-z][a-z-]+", shown + flags))
     named = {option for line in ours for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)}

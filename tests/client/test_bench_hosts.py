@@ -76,4 +76,9 @@ def test_a_program_that_fails_is_named(measured: list[HostProgram], tmp_path: Pa
 
 
 def test_the_targets_are_twice_the_python_client_and_once_for_node() -> None:
-    assert {host.language: host.target for host in host_programs.HOSTS} == {"Go": 2.0, "Rust": 2.0, "Node": 1.0}
+    assert {host.language: host.target for host in host_programs.HOSTS} == {
+        "Go": 2.0,
+        "Rust": 2.0,
+        "C": 2.0,
+        "Node": 1.0,
+    }

@@ -135,7 +135,7 @@ def test_events_of_an_abandoned_request_are_dropped(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(stream, "cancel", cancel_and_wait)
         with stream:
             next(iter(stream))
-        assert stream._queue.empty()
+        assert stream._queue.empty()  # noqa: SLF001 -- an abandoned stream cannot be read
 
 
 @on_both_clients

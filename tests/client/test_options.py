@@ -68,6 +68,7 @@ LOAD: LoadOptions = {
     "draft_path": "/models/small",
     "context_len": 4096,
     "kv_bits": 8,
+    "dtype": "float32",
     "generation_config": True,
     "force": True,
     "reasoning_start": "<reason>",
@@ -87,6 +88,12 @@ OPTIONS: GenerateOptions = {
     "presence_penalty": 0.1,
     "frequency_penalty": 0.2,
     "penalty_window": 0,
+    "dry_multiplier": 0.8,
+    "dry_base": 1.5,
+    "dry_allowed_length": 3,
+    "dry_range": 1024,
+    "dry_sequence_breakers": ["\n"],
+    "banned_strings": ["a tapestry of"],
     "logit_bias": {7: -100},
     "seed": 1,
     "stop": ["."],
@@ -97,6 +104,7 @@ OPTIONS: GenerateOptions = {
     "format": {"type": "regex", "pattern": "a+"},
     "truncate": "left",
     "cache": "pin",
+    "cache_report": True,
     "timeout_ms": 5000,
 }
 PROMPT: PromptOptions = {

@@ -3,7 +3,10 @@
 import os
 import select
 import signal
+import threading
+from math import inf
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -17,6 +20,7 @@ from lmwire import (
     WorkerExited,
     WorkerLost,
 )
+from lmwire.transport.process import Process
 from support.process.fake_worker import fake
 from support.process.worker_process import SECONDS
 from support.process.worker_thread import on_thread
@@ -143,10 +147,53 @@ def test_a_stderr_callback_that_fails_ends_the_worker_instead_of_leaving_it_unre
 @on_one_client
 async def test_a_worker_that_closes_its_output_is_lost(make_worker: MakeWorker) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lmwire.transport.process._EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
+        patched.setattr("lmwire.transport.process.EXIT_TIMEOUT_AFTER_EOF_S", 0.1)
         async with make_worker(fake("ClosesItsStdout"), **PROCESS) as worker:
             with pytest.raises(WorkerLost):
                 await worker.generate("x").text()
+
+
+class Immortal:
+    """A child that a kill does not end, as one that waits in the kernel. The test ends it."""
+
+    pid = 0
+
+    def __init__(self) -> None:
+        ends = [os.pipe() for _ in range(3)]
+        self.stdin: IO[bytes] = os.fdopen(ends[0][1], "wb", 0)
+        self.stdout: IO[bytes] = os.fdopen(ends[1][0], "rb", 0)
+        self.stderr: IO[bytes] = os.fdopen(ends[2][0], "rb", 0)
+        self.others = [os.fdopen(ends[0][0], "rb", 0), os.fdopen(ends[1][1], "wb", 0), os.fdopen(ends[2][1], "wb", 0)]
+        self.signals: list[signal.Signals] = []
+        self.killed, self.may_end = threading.Event(), threading.Event()
+
+    def wait(self) -> int:
+        self.may_end.wait()
+        return -signal.SIGKILL
+
+    def signal(self, signal: signal.Signals) -> None:
+        self.signals.append(signal)
+        self.killed.set()
+
+
+def test_a_worker_that_outlives_its_kill_is_killed_once_and_keeps_nothing_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmwire.transport.process.EXIT_TIMEOUT_AFTER_EOF_S", 0.0)
+    child, line = Immortal(), threading.Event()
+    process = Process(
+        [], on_output=lambda _: inf, on_exit=lambda _: None, on_stderr=lambda _: line.set(), spawn=lambda _: child
+    )
+    _, output, errors = child.others
+    output.close()
+    child.killed.wait()
+    for _ in range(3):  # each wakes the pump, which would then kill again
+        line.clear()
+        errors.write(b"still here\n")
+        line.wait()
+    assert child.signals == [signal.SIGKILL]
+    child.may_end.set()
+    assert process.wait()
+    for other in (child.others[0], errors):
+        other.close()
 
 
 @pytest.mark.slow

@@ -139,6 +139,7 @@ class LoadOptions(TypedDict, total=False):
     tool_format: str
     context_len: int
     kv_bits: Literal[4, 8]
+    dtype: Literal["float32", "bfloat16", "float16"]
     force: bool
     reasoning_start: str
     reasoning_end: str
@@ -161,6 +162,12 @@ class UnformattedOptions(TypedDict, total=False):
     presence_penalty: float
     frequency_penalty: float
     penalty_window: int
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_range: int
+    dry_sequence_breakers: list[str]
+    banned_strings: list[str]
     logit_bias: dict[int, float]
     seed: int
     stop: list[str]
@@ -170,6 +177,7 @@ class UnformattedOptions(TypedDict, total=False):
     n: int
     truncate: Literal["none", "left", "middle"]
     cache: Literal["on", "off", "pin"]
+    cache_report: bool
     timeout_ms: int
 
 

@@ -15,7 +15,7 @@ from lmwire_protocol.extras import worker_not_installed
 from .child_process import child_environment, python_command, python_program
 from .errors import LmwireError
 
-_running: set["subprocess.Popen[bytes]"] = set()
+running: set["subprocess.Popen[bytes]"] = set()
 _TIMEOUT_S: Final = 30.0
 """Seconds after which the program is killed. On CUDA it prepares the device."""
 LISTING_S: Final = 60.0
@@ -38,7 +38,7 @@ def run_program(command: Sequence[str], timeout: float, problem: str) -> tuple[b
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     environment = child_environment()
     with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=pipe, env=environment) as process:
-        _running.add(process)
+        running.add(process)
         try:
             output, errors = process.communicate(timeout=timeout)
         except BaseException as error:
@@ -47,7 +47,7 @@ def run_program(command: Sequence[str], timeout: float, problem: str) -> tuple[b
                 raise LmwireError(f"{problem} in {timeout:.0f} s") from None
             raise
         finally:
-            _running.discard(process)
+            running.discard(process)
     text = errors.decode(errors="replace")
     if process.returncode:
         raise LmwireError(f"{problem}: {text}")
@@ -56,7 +56,7 @@ def run_program(command: Sequence[str], timeout: float, problem: str) -> tuple[b
 
 def kill_programs() -> None:
     """Kill the running programs of this process. Their callers get an error."""
-    for process in list(_running):
+    for process in list(running):
         process.kill()
 
 
@@ -126,6 +126,31 @@ def local_models(*folders: str, trust_remote_code: bool = False) -> list[LocalMo
     if len(models) < len(folders):
         raise LmwireError(f"{folders[len(models)]} cannot be described in time")
     return models
+
+
+class ToolFormatCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's format of tool calls, and the problem with it."""
+
+    path: str
+    """The model folder."""
+    tool_format: str
+    problem: str | None
+    """The consequence of a model that shows no known format; None if it shows one."""
+
+
+def check_tool_formats(*folders: str) -> list[ToolFormatCheck]:
+    """Return how each model's format of tool calls is found, without those that generate no text.
+
+    Args:
+        folders: The model folders. Those that take longer than some 20 seconds together are left out.
+
+    Raises:
+        LmwireError: The worker is not installed here, or the check failed.
+    """
+    _require_worker()
+    command = python_command("lmwire_worker.prompts.tool_format_check", *folders)
+    output, _ = run_program(command, LISTING_S, "the formats of tool calls cannot be checked")
+    return msgspec.json.decode(output, type=list[ToolFormatCheck])
 
 
 class NameProblem(msgspec.Struct, frozen=True, kw_only=True):

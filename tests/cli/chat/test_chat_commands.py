@@ -110,6 +110,31 @@ def test_tools_come_from_a_file_and_go(chat: RecordingChat, tmp_path: Path) -> N
     assert "is not a JSON list" in run_command(chat, f"/tools {tmp_path / 'tools.json'}")
 
 
+def test_model_without_a_name_lists_the_models_that_can_run_here(
+    chat: RecordingChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(name: str, problem: str | None) -> lmwire.LocalModel:
+        return lmwire.LocalModel(
+            id=name,
+            path="",
+            aliases=[],
+            size_bytes=0,
+            model_type=None,
+            bits=None,
+            context_len=None,
+            problem=problem,
+        )
+
+    def fail() -> list[lmwire.LocalModel]:
+        raise lmwire.LmwireError("the worker is not installed here")
+
+    monkeypatch.setattr(lmwire, "local_models", lambda: [model("one/good", None), model("two/broken", "no weights")])
+    note = "The model is first. /model NAME loads another one."
+    assert run_command(chat, "/model") == f"{note} On this machine: one/good."
+    monkeypatch.setattr(lmwire, "local_models", fail)
+    assert run_command(chat, "/model") == note
+
+
 def test_media_model_and_system_message_change_the_conversation(chat: RecordingChat, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"image")
     (tmp_path / "a.wav").write_bytes(b"sound")

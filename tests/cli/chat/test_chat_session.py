@@ -66,7 +66,7 @@ def test_reasoning_stays_in_the_conversation_and_is_not_shown_in_a_pipe(
 ) -> None:
     assert answer(session, "think", capsys) == "Done.\n"
     session.send_prompt("think")
-    assert session._messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
+    assert session.messages[-1] == {"role": "assistant", "content": "Done.", "reasoning": "thought ['thought []']"}
 
 
 @pytest.mark.slow

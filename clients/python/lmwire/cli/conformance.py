@@ -17,7 +17,7 @@ def run(arguments: Namespace) -> int:
     try:
         known = baseline.read(arguments.baseline) if arguments.baseline else {}
         cases = {"worker": _check_worker, "host": _check_host}[arguments.side](arguments, known)
-        return _finish(arguments, cases)
+        return report_cases(arguments, cases)
     except (ValueError, OSError) as error:
         raise CliError(f"conformance: {error}", USAGE) from None
 
@@ -55,7 +55,7 @@ class _Progress:
             print(f"\r\x1b[K{self._count} {one_line(case.name)}", end="", file=sys.stderr, flush=True)
 
 
-def _finish(arguments: Namespace, cases: Sequence[CaseResult]) -> int:
+def report_cases(arguments: Namespace, cases: Sequence[CaseResult]) -> int:
     """Print the report, write the files, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

@@ -5,6 +5,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Final
 
 from lmwire_protocol.printable import one_line
 
@@ -12,6 +13,9 @@ from ..errors import LmwireError
 from .errors import OK, CliError
 from .pull import require_worker
 from .running import RunningProcess, find_running
+
+_SHOWN: Final = 3
+"""Models that are shown of those which a server has not loaded."""
 
 
 def run(arguments: Namespace) -> int:
@@ -44,8 +48,17 @@ def _row(process: RunningProcess) -> tuple[str, ...]:
         requests = f"{process.running} running, {process.queued} queued"
     what = f"serve {process.url or ''}".strip() if process.kind == "server" else f"worker of {process.host}"
     memory = f"{process.memory_bytes / 2**20:,.0f} MiB"
-    cells = (str(process.pid), what, ", ".join(process.models), memory, requests, _duration(process.started_at))
+    cells = (str(process.pid), what, _models(process), memory, requests, _duration(process.started_at))
     return tuple(map(one_line, cells))
+
+
+def _models(process: RunningProcess) -> str:
+    """Return the models in memory, then the first of those that a request would load."""
+    parts = [*process.models]
+    if waiting := process.unloaded_models:
+        more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+        parts.append(f"not loaded: {', '.join(waiting[:_SHOWN])}{more}")
+    return ", ".join(parts)
 
 
 def _duration(started_at: float) -> str:

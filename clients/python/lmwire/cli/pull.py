@@ -3,62 +3,21 @@
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TypeAlias
-
-import msgspec
 
 from lmwire_protocol.command_line import format_size
 from lmwire_protocol.extras import worker_not_installed
 
-from ..child_process import child_environment, python_command
+from ..child_process import child_environment
+from ..model_download import DoneLine, ErrorLine, PlanLine, ProgressLine, decode_line, download_command
 from .errors import FAILED, INTERRUPTED, OK, CliError
 from .progress import StageProgress, show_progress
-
-
-class _Line(msgspec.Struct, tag_field="event"):
-    """A line of the worker's program."""
-
-
-class _Plan(_Line, tag="plan"):
-    hub_id: str
-    files: int
-    missing: int
-    """Number of files that are not on this machine."""
-    total_bytes: int | None
-    """None if the hub does not report the size of a file."""
-    missing_bytes: int | None
-    partial_bytes: int
-    """Size of what has arrived of the missing files."""
-    cache: str
-    free_bytes: int
-
-
-class _Progress(_Line, tag="progress"):
-    stage: str
-    current: int
-    total: int | None
-    unit: str
-
-
-class _Done(_Line, tag="done"):
-    folder: str
-
-
-class _Error(_Line, tag="error"):
-    error: str
-
-
-_AnyLine: TypeAlias = _Plan | _Progress | _Done | _Error
-_decode: Callable[[bytes], _AnyLine] = msgspec.json.Decoder(_AnyLine).decode
 
 
 def run(arguments: Namespace) -> int:
     """Download the model, print its folder, and return the exit code."""
     require_worker()
-    revision = [] if arguments.revision is None else [arguments.revision]
-    command = python_command("lmwire_worker.models.hub.pull", arguments.model, *revision)
+    command = download_command(arguments.model, arguments.revision)
     with (
         show_progress() as progress,
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=child_environment()) as process,
@@ -94,19 +53,19 @@ def _follow(process: "subprocess.Popen[bytes]", progress: StageProgress) -> str 
     """
     assert process.stdout
     for line in process.stdout:
-        match _decode(line):
-            case _Plan() as plan:
+        match decode_line(line):
+            case PlanLine() as plan:
                 _announce(plan)
-            case _Progress(stage, current, total, unit):
+            case ProgressLine(stage, current, total, unit):
                 progress.show(stage, current, total, unit)
-            case _Error(error):
+            case ErrorLine(error):
                 raise CliError(error)
-            case _Done(folder):
+            case DoneLine(folder):
                 return folder
     return None
 
 
-def _announce(plan: _Plan) -> None:
+def _announce(plan: PlanLine) -> None:
     """Print the size of a model and the space for it."""
 
     def size(count: int | None) -> str:

@@ -1,13 +1,14 @@
 """Find the servers and workers of this user among the running processes.
 
-The system knows the processes, their memory and their addresses. What a worker has loaded is in its run file, and a
-server's /metrics has its requests.
+The system knows the processes, their memory and their addresses. What a worker has loaded is in its run file. The paths
+/v1/models and /metrics of a server have the models that it would load, and its requests.
 """
 
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import PurePath
 from typing import Final, Literal
 from urllib.error import HTTPError
@@ -24,7 +25,7 @@ Kind = Literal["server", "worker"]
 _MODULES: Final[dict[str, Kind]] = {"lmwire_http": "server", "lmwire_worker": "worker"}
 _SUBCOMMANDS: Final[dict[str, Kind]] = {"serve": "server", "worker": "worker", "mock": "worker"}
 _TIMEOUT_S: Final = 5
-"""Longest time for a server to answer. It waits 2 s for its workers."""
+"""Longest time for a server to answer. It waits 2 s for its workers, and lists the models on this machine."""
 _PROGRAM_S: Final = 60
 """Longest time for the worker's program that reads the run files. It takes a moment, unless the machine is busy."""
 _MAX_BYTES: Final = 4 * 2**20
@@ -55,7 +56,9 @@ class RunningProcess:
     started_at: float
     """Seconds since 1970."""
     problem: str | None = None
-    """Why a server's requests are unknown."""
+    """Why a server's requests and models are unknown."""
+    unloaded_models: list[str] = field(default_factory=list[str])
+    """Names of the models that a server loads when a request names them, in the server's order."""
 
 
 class _LoadedModel(msgspec.Struct):
@@ -67,10 +70,22 @@ class _LoadedModel(msgspec.Struct):
     folder: str
 
 
+class _ListedModel(msgspec.Struct):
+    id: str
+    loaded: bool = False
+
+
+class _ListedModels(msgspec.Struct):
+    data: list[_ListedModel]
+
+
 @dataclass
-class _Requests:
+class _Answers:
+    """Figures and names that a server has reported."""
+
     running: int | None = None
     queued: int | None = None
+    unloaded_models: list[str] = field(default_factory=list[str])
     problem: str | None = None
 
 
@@ -143,7 +158,7 @@ def _describe(found: _Found, api_key: str | None) -> RunningProcess | None:
         host = None if is_server else _name(parent)
     except psutil.Error:
         return None
-    requests = ask_requests(url, api_key) if url else _Requests()
+    answers = ask_server(url, api_key) if url else _Answers()
     return RunningProcess(
         pid=process.pid,
         kind=found.kind,
@@ -151,10 +166,11 @@ def _describe(found: _Found, api_key: str | None) -> RunningProcess | None:
         host=host,
         models=sorted({found.models[pid] for pid in workers if pid in found.models}),
         memory_bytes=memory,
-        running=requests.running,
-        queued=requests.queued,
+        running=answers.running,
+        queued=answers.queued,
         started_at=started_at,
-        problem=requests.problem,
+        problem=answers.problem,
+        unloaded_models=answers.unloaded_models,
     )
 
 
@@ -183,26 +199,39 @@ def _address(process: psutil.Process) -> str | None:
     return f"unix:{sockets[0]}" if sockets else None
 
 
-def ask_requests(url: str, api_key: str | None) -> _Requests:
-    """Ask a server for the number of its requests.
+def ask_server(url: str, api_key: str | None) -> _Answers:
+    """Ask a server for the number of its requests, and for the models that it has not loaded.
 
     Args:
         url: The server's address.
         api_key: Its key, if it wants one.
     """
     if not url.startswith("http"):
-        return _Requests(problem="asked over http only")
+        return _Answers(problem="asked over http only")
     if listener_of(url) != "user":  # as with a server in a container, whose port another user has here
-        return _Requests(problem="not asked: its address is not this user's alone")
-    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        return _Answers(problem="not asked: its address is not this user's alone")
     try:
-        with open_url(Request(f"{url}/metrics", headers=headers), timeout=_TIMEOUT_S) as response:
-            text = response.read(_MAX_BYTES).decode(errors="replace")
+        metrics = _get(f"{url}/metrics", api_key).decode(errors="replace")
     except HTTPError as error:
-        return _Requests(problem="needs --api-key" if error.code == 401 else f"HTTP {error.code}")
-    except OSError:
-        return _Requests(problem="does not answer")
-    return _Requests(_sum(text, _ACTIVE), _sum(text, _WAITING))
+        return _Answers(problem="needs --api-key" if error.code == 401 else f"HTTP {error.code}")
+    except (OSError, HTTPException):
+        return _Answers(problem="does not answer")
+    return _Answers(_sum(metrics, _ACTIVE), _sum(metrics, _WAITING), _unloaded_models(url, api_key))
+
+
+def _unloaded_models(url: str, api_key: str | None) -> list[str]:
+    """Return the models that a server has not loaded; none if it does not list them in time."""
+    try:
+        listed = msgspec.json.decode(_get(f"{url}/v1/models", api_key), type=_ListedModels)
+    except (OSError, HTTPException, msgspec.MsgspecError):
+        return []
+    return [model.id for model in listed.data if not model.loaded]
+
+
+def _get(url: str, api_key: str | None) -> bytes:
+    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    with open_url(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:
+        return response.read(_MAX_BYTES)
 
 
 def _sum(metrics: str, names: Sequence[str]) -> int:

@@ -11,9 +11,9 @@ import msgspec
 
 from lmwire_protocol import Command, Hello, encode_command, events
 from lmwire_protocol.decoding import without_nulls
-from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, PROTOCOL_VERSION
+from lmwire_protocol.limits import BANNER_BYTES, CLIENT_LINE_BYTES, LINE_IN_BYTES, PROTOCOL_VERSION
 
-from ..errors import ProtocolViolation
+from ..errors import InvalidRequest, ProtocolViolation
 from .deltas import TokenDelta, ToolCallDelta
 from .results import decode_done
 
@@ -46,6 +46,14 @@ _REQUIRED_EVENTS: Final = frozenset({"token", "tool_call", "embedding", "segment
 _QUOTE_BYTES = 200
 
 
+def too_long(size: int) -> events.Error:
+    """Return the error of a request whose line is longer than a worker takes; the worker's answer would be the same."""
+    sentence = (
+        f"the request's line has {size} bytes, more than {LINE_IN_BYTES}; name media by a path, or shorten the text"
+    )
+    return events.Error(error=sentence, code="line_too_long", retryable=False)
+
+
 class ClientSession:
     """The client's end of one session.
 
@@ -73,11 +81,14 @@ class ClientSession:
         """Open a request, and return its id and the line to write.
 
         Raises:
+            InvalidRequest: The line is longer than a worker takes.
             UnicodeEncodeError: A string contains half of a surrogate pair, which UTF-8 cannot represent.
             TypeError: A field contains a value that JSON cannot represent.
         """
         id = str(next(self._ids))
         line = encode_command(id, command)
+        if (size := len(line) - len(b"\n")) > LINE_IN_BYTES:
+            raise InvalidRequest(too_long(size))
         self._pending[id] = type(command)
         return id, line
 

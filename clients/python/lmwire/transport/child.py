@@ -59,6 +59,10 @@ class _ChildProcess:
         self.pid = self._popen.pid
 
     def wait(self) -> int:
+        if hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
+            with suppress(ChildProcessError):  # another part of the program has reaped it
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+                self.signal(Signals.SIGKILL)  # its children, while the group's id cannot belong to others
         return self._popen.wait()
 
     def signal(self, signal: Signals) -> None:

@@ -24,7 +24,7 @@ _LINE_BYTES: Final = 1024
 _READ_BYTES = 64 * 1024
 _FINAL_READS = 16
 """Reads after the process has ended: 1 MiB, the largest capacity of a pipe."""
-_EXIT_TIMEOUT_AFTER_EOF_S = 5.0
+EXIT_TIMEOUT_AFTER_EOF_S = 5.0
 
 
 class OutputReader(Protocol):
@@ -209,6 +209,7 @@ class Process:
         if monotonic() >= self._output_due_at:
             self._read_stdout()
         if monotonic() >= self._kill_at:
+            self._kill_at = inf  # one that a driver holds in the kernel may outlive its kill for long
             self.signal(SIGKILL)
 
     def _read_stdout(self) -> bytes | None:
@@ -237,7 +238,7 @@ class Process:
         data = self._stdout.read(_READ_BYTES)
         if data == b"":
             # The process is ending, or will write no more.
-            self._kill_at = min(self._kill_at, monotonic() + _EXIT_TIMEOUT_AFTER_EOF_S)
+            self._kill_at = min(self._kill_at, monotonic() + EXIT_TIMEOUT_AFTER_EOF_S)
         return data, self._on_output(data or b"")
 
     def _read_stderr(self) -> bytes | None:

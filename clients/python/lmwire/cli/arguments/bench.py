@@ -80,8 +80,18 @@ _BENCHMARKS: Final = (
         turns. One stream is quick, and is measured four times as often.""",
     ),
     _Benchmark(
+        "agents",
+        "speed of requests that share long beginnings, against other servers",
+        """\
+        Measure `lmwire serve` against mlx_lm.server and mlx_vlm.server with 8 agents of one system prompt that take 4
+        turns each, with 1 agent that has a history of 8 times that length, and with 32 questions at once about a
+        document of twice that length: the time in all, the time to the first token of the first turn and of later ones,
+        and the tokens computed against the fewest possible. All of them serve the same model in turns.""",
+        tokens=64,
+    ),
+    _Benchmark(
         "hosts",
-        "speed of the clients in Go, Rust and Node, against the one in Python",
+        "speed of the clients in C, Go, Rust and Node, against the one in Python",
         """\
         Measure the events a second that each client delivers from 32 streams, and the time from the spawn of a worker
         to the first token. Each is compared with the Python client in turns. The worker replays recorded lines, so
@@ -89,6 +99,17 @@ _BENCHMARKS: Final = (
         where they are installed.""",
         needs_model=False,
         tokens=8192,
+    ),
+    _Benchmark(
+        "ranks",
+        "speed and memory of a model that is split over processes",
+        """\
+        Measure 1, 8 and 32 streams, the first token of a prompt of 4,096 tokens and the memory of each process, of a
+        model that is split over several processes (`lmwire worker --ranks`), against the same model in one, and against
+        mlx_lm in a plain loop over as many processes. Each number of processes is measured in turns. Streams count
+        while all of them are decoded. Measure also the exchanges of a step alone, and what the split costs a step of
+        the built-in model, whose own work is small.""",
+        " --ranks 2",
     ),
     _Benchmark(
         "start",
@@ -128,6 +149,15 @@ def add_bench(subcommands: Subcommands) -> None:
             "  lmwire bench plot pipe.json --plot pipe.png",
         )
     )
+    _add_compare(
+        benchmarks.add_parser(
+            "compare",
+            help="compare two results that were written before",
+            description="Compare two results of the same benchmark, figure by figure. A figure is better or worse if "
+            "the middle halves of its rounds lie apart.",
+            epilog="example:\n  lmwire bench compare docs/benchmarks/0.2.0/my-machine/pipe.json pipe.json",
+        )
+    )
 
 
 def _add_options(parser: SourcedParser, benchmark: _Benchmark) -> None:
@@ -145,8 +175,28 @@ def _add_options(parser: SourcedParser, benchmark: _Benchmark) -> None:
     parser.add_argument(
         "--rounds", type=positive, default=5, metavar="N", help="how often everything is measured (default: 5)"
     )
+    if benchmark.name == "ranks":
+        parser.add_argument(
+            "--ranks",
+            type=positive,
+            nargs="+",
+            default=[2],
+            metavar="N",
+            help="numbers of processes to measure besides one (default: 2)",
+        )
+    if benchmark.name == "agents":
+        parser.add_argument(
+            "--shared-tokens",
+            type=positive,
+            default=2048,
+            metavar="N",
+            help="length of the agents' system prompt, in tokens (default: 2048)",
+        )
     parser.add_argument("--json", action=Flag, help="print JSON instead of a table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="plot the results: a PNG file, and in the terminal")
+    parser.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="write JSON into a folder of results, by version and machine, too"
+    )
     parser.set_defaults(run=run_later("bench"))
 
 
@@ -154,3 +204,9 @@ def _add_plot(parser: SourcedParser) -> None:
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files of `lmwire bench … --json`")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a PNG file, too")
     parser.set_defaults(run=run_later("bench.plotting"))
+
+
+def _add_compare(parser: SourcedParser) -> None:
+    parser.add_argument("before", type=Path, metavar="BEFORE", help="a file of `lmwire bench … --json`")
+    parser.add_argument("after", type=Path, metavar="AFTER", help="a later one")
+    parser.set_defaults(run=run_later("bench.comparison"))

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from pathlib import Path
 from textwrap import dedent
 from typing import Final
 
@@ -64,6 +65,11 @@ def _add_load_options(group: ArgumentGroup) -> None:
     )
     group.add_argument("--context-len", type=int, metavar="N", help="context length, in tokens (default: the model's)")
     group.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
+    group.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        help="convert numbers that are not quantized to this type (default: as in the files)",
+    )
     group.add_argument("--force", action=Flag, default=None, help="load a model that does not seem to fit into memory")
     group.add_argument(
         "--generation-config",
@@ -100,6 +106,20 @@ def _add_conversation_options(group: ArgumentGroup) -> None:
         type=json_file,
         metavar="FILE",
         help="a JSON list of functions to call; you are asked for their results",
+    )
+    group.add_argument(
+        "--mcp-config",
+        type=Path,
+        metavar="FILE",
+        help="let the model call the tools of the MCP servers in this JSON file; you are asked before each call",
+    )
+    group.add_argument(
+        "--allow-tool",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="do not ask for calls of this tool, SERVER__TOOL, or of this server's tools; repeatable. In a pipeline, "
+        "all other calls are refused",
     )
     group.add_argument(
         "--truncate", choices=("left", "middle"), help="where to shorten a conversation that is too long"

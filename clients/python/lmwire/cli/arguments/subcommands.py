@@ -61,9 +61,11 @@ def add_doctor(subcommands: Subcommands) -> None:
     parser = subcommands.add_parser(
         "doctor",
         help="check that lmwire can work here",
-        description="Check Python, the packages, the device, the memory, the disk, the hub and the settings. Each "
-        "finding is ok, warn or fail, with the way to mend it. The exit code is 1 if one is fail.",
+        description="Check Python, the packages, the device, the memory, the disk, the hub, the settings, and whether "
+        "models' tool calls can be read. Each finding is ok, warn or fail, with the way to mend it. The exit code is 1 "
+        "if one is fail.",
     )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="check the tool calls of these models, not of all")
     parser.add_argument("--offline", action=Flag, help="do not ask the hub whether it can be reached")
     parser.add_argument("--json", action=Flag, help="print JSON instead of text")
     parser.set_defaults(run=run_later("doctor"))

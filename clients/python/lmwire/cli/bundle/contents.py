@@ -19,7 +19,7 @@ from lmwire_protocol.extras import not_installed
 from ..errors import USAGE, CliError
 from .interpreter import python_licence
 
-_DEVELOPMENT: Final = frozenset({"bundle", "dev", "docs"})
+_DEVELOPMENT: Final = frozenset({"bundle", "checkout", "dev", "docs"})
 """Extras that no worker uses."""
 _UNUSED: Final = frozenset({"datasets"})
 """Requirements that are left out with what they alone require. `datasets` reads data to train with: 230 MB."""

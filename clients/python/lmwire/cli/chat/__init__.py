@@ -11,6 +11,9 @@ from ..arguments.chat import BUILT_IN
 from ..errors import INTERRUPTED, OK, USAGE, CliError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lmwire.mcp import McpServerConfig
     from lmwire.transport.child import Spawn
 
     from .saved_chats import SavedChat
@@ -20,14 +23,17 @@ def run(arguments: Namespace) -> int:
     """Run the conversation, or give the one answer, and return the exit code."""
     prompt = _prompt(arguments.prompt)
     saved = _resumed(arguments.resume)
+    servers = _servers(arguments.mcp_config)
     spawn = _start_worker(arguments.worker)
     # These take as long to import as the worker takes to start, so they come after it.
     from .chat_session import ChatSession, Stopped
-    from .conversation import Conversation, print_summary
+    from .conversation import Conversation, answer_once, print_summary
 
     model = saved.model if saved and arguments.model == BUILT_IN else arguments.model
     try:
-        with ChatSession(arguments.worker, arguments.system, _request_fields(arguments), spawn) as session:
+        fields = _request_fields(arguments)
+        allowed = arguments.allow_tool
+        with ChatSession(arguments.worker, arguments.system, fields, spawn, servers, allowed) as session:
             session.load(model, _given(arguments, lmwire.LoadOptions))
             if saved:
                 session.messages = cast("list[lmwire.MessageDict]", saved.messages)
@@ -36,7 +42,7 @@ def run(arguments: Namespace) -> int:
             if prompt is None:
                 Conversation(session).run()
             else:
-                print_summary(session.send_prompt(prompt).result)
+                print_summary(answer_once(session, prompt))
     except Stopped:
         return INTERRUPTED
     except lmwire.LmwireError as error:
@@ -73,6 +79,18 @@ def _resumed(name: str | None) -> "SavedChat | None":
         return load_chat(name)
     except InvalidChat as error:
         raise CliError(f"--resume: {error}", USAGE) from None
+
+
+def _servers(file: "Path | None") -> "Sequence[McpServerConfig]":
+    """Return the MCP servers of a config file; none without one."""
+    if file is None:
+        return ()
+    from lmwire.mcp import InvalidMcpConfig, read_mcp_config
+
+    try:
+        return read_mcp_config(file)
+    except InvalidMcpConfig as error:
+        raise CliError(f"--mcp-config: {error}", USAGE) from None
 
 
 def _prompt(given: str | None) -> str | None:

@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import lmwire
-from lmwire.options import MediaPartDict
+from lmwire.options import MediaPartDict, TextPartDict
 from lmwire.responses.answer import assemble_answer
 from lmwire.transport.child import Spawn, spawn_process
 from lmwire_protocol.events import ModelDone, Progress, ResultDone
 
 from ..progress import StageProgress, show_progress
 from .plain_display import PlainDisplay, choose_display
+
+if TYPE_CHECKING:
+    from lmwire.mcp import McpServerConfig
+
+    from .mcp_tools import McpTools
 
 
 class Stopped(Exception):
@@ -38,10 +43,18 @@ class ChatSession:
         system: The system message.
         fields: The fields that every request has besides its messages.
         spawn: Starts the command.
+        servers: MCP servers, whose tools the model may call.
+        allowed_tools: Names of servers and tools whose calls need no question.
     """
 
     def __init__(
-        self, command: Sequence[str] | None, system: str | None, fields: dict[str, Any], spawn: Spawn = spawn_process
+        self,
+        command: Sequence[str] | None,
+        system: str | None,
+        fields: dict[str, Any],
+        spawn: Spawn = spawn_process,
+        servers: Sequence["McpServerConfig"] = (),
+        allowed_tools: Sequence[str] = (),
     ) -> None:
         self._runner = asyncio.Runner()
         self._worker = lmwire.AsyncWorker(command, spawn=spawn)
@@ -51,18 +64,24 @@ class ChatSession:
         self._load_options: dict[str, Any] = {}
         self._system: list[lmwire.MessageDict] = []
         self._messages: list[lmwire.MessageDict] = []
-        self._attachments: list[MediaPartDict] = []
+        self._attachments: list[MediaPartDict | TextPartDict] = []
         self.set_system(system or "")
+        self.mcp_tools = self._make_tools(servers, allowed_tools) if servers else None
+        """Tools of MCP servers; None without servers."""
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
         self._runner.run(self._worker.__aenter__())
+        if self.mcp_tools:
+            self.fields["tools"] = [*self.fields.get("tools", ()), *self.mcp_tools.start()]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            if self.mcp_tools:
+                self.mcp_tools.close()
             self._runner.run(self._worker.__aexit__(kind, error, trace))
         finally:
             self._runner.close()
@@ -119,7 +138,7 @@ class ChatSession:
         """
         return self.send([self.user_message(prompt)])
 
-    def attach(self, part: MediaPartDict) -> None:
+    def attach(self, part: MediaPartDict | TextPartDict) -> None:
         """Attach an image, for example, to the next prompt."""
         self._attachments.append(part)
 
@@ -137,7 +156,8 @@ class ChatSession:
                 result = self._runner.run(self._answer(messages, deltas, display))
                 answer = assemble_answer(deltas, result.finish_reason)
                 for call in answer.tool_calls:
-                    display.show_call(call)
+                    if not (self.mcp_tools and self.mcp_tools.has(call.name)):
+                        display.show_call(call)
         except BaseException:
             # Only the text stays: a tool call without its result would make the next request invalid.
             if text := "".join(delta.text for delta in deltas):
@@ -150,6 +170,11 @@ class ChatSession:
         """Remove all messages but the system message, and all attachments."""
         self._messages = [*self._system]
         self._attachments = []
+
+    def _make_tools(self, servers: Sequence["McpServerConfig"], allowed: Sequence[str]) -> "McpTools":
+        from .mcp_tools import McpTools
+
+        return McpTools(servers, allowed, self._runner.run)
 
     async def _load(self, model: str, options: dict[str, Any], progress: StageProgress) -> ModelDone:
         def show(event: Progress) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import lmwire
-from lmwire.options import MediaPartDict
+from lmwire.options import MediaPartDict, TextPartDict
 
 from .saved_chats import InvalidChat, SavedChat, load_chat, save_chat, saved_names
 from .settings import change_setting, describe_settings
@@ -30,7 +30,7 @@ class Chat(Protocol):
         """Load another model, and keep the conversation."""
         ...
 
-    def attach(self, part: MediaPartDict) -> None:
+    def attach(self, part: MediaPartDict | TextPartDict) -> None:
         """Attach an image or a sound to the next prompt."""
         ...
 
@@ -101,9 +101,18 @@ def _clear(chat: Chat, argument: str) -> str:
 
 def _model(chat: Chat, argument: str) -> str:
     if not argument:
-        return f"The model is {chat.model}. /model NAME loads another one."
+        return f"The model is {chat.model}. /model NAME loads another one.{_models_here()}"
     chat.switch_model(argument)
     return f"{chat.model} is ready. It has the conversation so far."
+
+
+def _models_here() -> str:
+    """Return a sentence with the models on this machine; empty if they cannot be listed."""
+    try:
+        names = [model.id for model in lmwire.local_models() if model.problem is None]
+    except lmwire.LmwireError:
+        return ""
+    return f" On this machine: {', '.join(names)}." if names else ""
 
 
 def _system(chat: Chat, argument: str) -> str:
@@ -124,6 +133,24 @@ def _attach(kind: str, read: Callable[[Path], MediaPartDict]) -> Callable[[Chat,
         return "It will be sent with your next prompt."
 
     return run
+
+
+def _attach_pdf(chat: Chat, argument: str) -> str:
+    if not argument:
+        raise _Refused("Which? /pdf FILE")
+    from lmwire.pdf import InvalidPdf, read_pdf
+
+    path = Path(argument).expanduser()
+    try:
+        found = read_pdf(path.read_bytes())
+    except OSError as error:
+        raise _Refused(f"{argument}: {error.strerror}") from None
+    except InvalidPdf as error:
+        raise _Refused(f"{argument}: {error}") from None
+    chat.attach({"type": "text", "text": f"{path.name}:\n\n{found.text}\n"})
+    rest = "" if found.is_whole else ", whose end is left out"
+    pages = f"{found.pages} page{'' if found.pages == 1 else 's'}"
+    return f"The text of {pages}{rest} will be sent with your next prompt."
 
 
 def _save(chat: Chat, argument: str) -> str:
@@ -164,10 +191,11 @@ def _set(chat: Chat, argument: str) -> str:
 
 
 COMMANDS: Final[dict[str, _Command]] = {
-    "model": _Command("[NAME]", "load another model, and keep the conversation", _model),
+    "model": _Command("[NAME]", "load another model and keep the conversation, or list those here", _model),
     "system": _Command("[TEXT]", "set the system message, or remove it", _system),
     "image": _Command("FILE", "send an image with the next prompt", _attach("image", lmwire.image_part)),
     "sound": _Command("FILE", "send a sound with the next prompt", _attach("sound", lmwire.audio_part)),
+    "pdf": _Command("FILE", "send the text of a PDF with the next prompt", _attach_pdf),
     "tools": _Command("[FILE|off]", "set the functions that the model may call", _tools),
     "set": _Command("[NAME VALUE]", "change or show sampling, such as temperature 0.7", _set),
     "save": _Command("NAME", "save the conversation", _save),

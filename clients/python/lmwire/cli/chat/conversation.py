@@ -16,6 +16,10 @@ from .reader import choose_reader, read
 from .saved_chats import LAST, InvalidChat, SavedChat, save_chat
 
 _PROMPT: Final = "> "
+_MAX_SHOWN: Final = 200
+"""Characters of a tool's result that are shown."""
+MAX_ROUNDS: Final = 25
+"""Most answers in a row that call tools, if nobody can be asked."""
 
 _CUT_OFF: Final[dict[str, str]] = {
     "length": "no more tokens were allowed",
@@ -65,11 +69,19 @@ class Conversation:
         """Send the prompt, and then the results of the model's tool calls until it calls no more."""
         turn = [self._session.user_message(prompt)]
         while turn:
-            turn = [call.result(self._result(call.name)) for call in self._answer(turn)]
+            turn = [call.result(self._result(call)) for call in self._answer(turn)]
 
-    def _result(self, name: str) -> str:
-        """Return what the person types as the result of a call."""
-        return read(self._reader, f"{one_line(name)}: ", print_note) or ""
+    def _result(self, call: lmwire.ToolCall) -> str:
+        """Return the result of a call: that of an MCP server's tool, or what the person types."""
+        tools = self._session.mcp_tools
+        if not (tools and tools.has(call.name)):
+            return self._ask(f"{one_line(call.name)}: ") or ""
+        result = tools.answer(call, self._ask)
+        print_note(_shortened(result))
+        return result
+
+    def _ask(self, question: str) -> str | None:
+        return read(self._reader, question, print_note)
 
     def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
         """Show an answer, and return its tool calls."""
@@ -85,6 +97,27 @@ class Conversation:
             print_summary(reply.result)
             return reply.calls
         return []
+
+
+def answer_once(session: ChatSession, prompt: str) -> ResultDone:
+    """Answer a prompt without a person, after the calls of MCP tools that are allowed, and return the last result.
+
+    Args:
+        session: A session with its model loaded.
+        prompt: The prompt.
+    """
+    reply = session.send_prompt(prompt)
+    tools = session.mcp_tools
+    for _ in range(MAX_ROUNDS):
+        if not (tools and reply.calls and all(tools.has(call.name) for call in reply.calls)):
+            break
+        reply = session.send([call.result(tools.answer(call, None)) for call in reply.calls])
+    return reply.result
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text.strip())
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
 
 
 def print_summary(result: ResultDone) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -12,7 +12,16 @@ from lmwire_protocol.printable import printable
 
 from ..errors import FAILED, OK
 from .installation import Finding, Level, check_config, check_environment, check_packages, check_python
-from .machine import check_device, check_disk, check_hub, check_models, check_port, check_temporary_files
+from .machine import (
+    check_blas,
+    check_device,
+    check_disk,
+    check_hub,
+    check_models,
+    check_port,
+    check_temporary_files,
+    check_tool_calls,
+)
 
 _COLORS: Final[dict[Level, str]] = {"ok": "32", "warn": "33", "fail": "31"}
 
@@ -20,7 +29,7 @@ _COLORS: Final[dict[Level, str]] = {"ok": "32", "warn": "33", "fail": "31"}
 def run(arguments: Namespace) -> int:
     """Print the findings, and return the exit code."""
     found: list[Finding] = []
-    for finding in _check(offline=arguments.offline):
+    for finding in check(arguments.models, offline=arguments.offline):
         found.append(finding)
         if not arguments.json:
             print(_line(finding), flush=True)
@@ -29,8 +38,13 @@ def run(arguments: Namespace) -> int:
     return FAILED if any(finding.level == "fail" for finding in found) else OK
 
 
-def _check(*, offline: bool) -> Iterator[Finding]:
-    """Yield the findings, the quick checks first."""
+def check(models: Sequence[str], *, offline: bool) -> Iterator[Finding]:
+    """Yield the findings, the quick checks first.
+
+    Args:
+        models: The models whose tool calls to check; empty for all models on this machine.
+        offline: Leave the hub alone.
+    """
     yield check_python()
     packages = [*check_packages()]
     yield from packages
@@ -44,7 +58,9 @@ def _check(*, offline: bool) -> Iterator[Finding]:
     if device or all(each.level != "fail" for each in packages):  # else its cause and its fix have been named
         yield finding
     if device:
+        yield from check_blas(device, os.environ)
         yield from check_models(device)
+        yield from check_tool_calls(models)
 
 
 def _line(finding: Finding) -> str:

@@ -86,7 +86,7 @@ def _applies(requirement: "Requirement", extra: str) -> bool:
 
 def _check_extra(extra: str, requirements: "list[Requirement]") -> Finding:
     """Return the finding about the packages of an extra."""
-    installed = {each.name: _version(each.name) for each in requirements}
+    installed = {each.name: installed_version(each.name) for each in requirements}
     topic, fix = f"[{extra}]", install_command(device_extra() if extra == "worker" else extra)
     missing = [name for name, found in installed.items() if found is None]
     wrong = [
@@ -101,7 +101,8 @@ def _check_extra(extra: str, requirements: "list[Requirement]") -> Finding:
     return Finding("ok", topic, ", ".join(f"{name} {found}" for name, found in installed.items()))
 
 
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

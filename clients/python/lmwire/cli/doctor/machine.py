@@ -3,7 +3,8 @@
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from lmwire_protocol.extras import install_command
 
 from ...child_process import python_command
 from ...errors import LmwireError
-from ...worker_programs import DeviceMemory, device_memory, local_models, run_program
+from ...worker_programs import DeviceMemory, check_tool_formats, device_memory, local_models, run_program
 from .installation import NVIDIA_DRIVER, Finding, device_extra
 
 _PORT: Final = 8080
@@ -37,6 +38,19 @@ def check_device() -> tuple[DeviceMemory | None, Finding]:
     if memory.device.startswith("CPU") and NVIDIA_DRIVER.exists():
         return memory, Finding("warn", "device", f"{text}; there is an NVIDIA GPU", install_command("cuda"))
     return memory, Finding("ok", "device", text)
+
+
+def check_blas(memory: DeviceMemory, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Check that the products of matrices are fast: MLX's package for Linux's CPUs brings the reference BLAS.
+
+    Args:
+        memory: The memory of the device, with its name.
+        environment: The environment variables, which workers inherit.
+    """
+    if sys.platform == "linux" and memory.device.startswith("CPU") and "blas" not in environment.get("LD_PRELOAD", ""):
+        problem = "MLX's package has a slow one: prompts of models that are not quantized take many times as long"
+        fix = "install OpenBLAS, such as Debian's libopenblas0-pthread, and set LD_PRELOAD=libopenblas.so.0"
+        yield Finding("warn", "BLAS", problem, fix)
 
 
 def check_models(memory: DeviceMemory) -> Iterator[Finding]:
@@ -62,6 +76,32 @@ def check_models(memory: DeviceMemory) -> Iterator[Finding]:
         yield Finding("warn", "models", f"too large for this machine: {', '.join(large)}", fix)
     if broken := [model.id for model in models if model.problem]:
         yield Finding("warn", "models", f"cannot run: {', '.join(broken)}", "lmwire models --all has the reasons")
+
+
+def check_tool_calls(names: Sequence[str]) -> Iterator[Finding]:
+    """Check for which models the format of tool calls is not known.
+
+    Args:
+        names: Names of models on this machine, or folders; empty for all models on this machine.
+    """
+    fix = "lmwire serve --tool-format NAME, or tool_format of a load; lmwire models --tool-formats lists the names"
+    try:
+        models = [model for model in local_models() if not model.problem and model.kind in ("text", "vision")]
+        here = {name.lower(): model.path for model in models for name in (model.id, *model.aliases)}
+        chosen = {name: here.get(name.lower(), name) for name in names} or {model.id: model.path for model in models}
+        checks = {check.path: check for check in check_tool_formats(*chosen.values())}
+    except LmwireError as error:
+        yield Finding("warn", "tool calls", " ".join(str(error).split())[:500], "lmwire models --all has the reasons")
+        return
+    for name, path in chosen.items():
+        check = checks.get(path)
+        if check is not None and check.problem:
+            yield Finding("warn", "tool calls", f"{name}: {check.problem}", fix)
+        elif check is not None and names:
+            yield Finding("ok", "tool calls", f"{name} writes {check.tool_format}")
+        elif names:
+            problem = f"{name}: no model of this name on this machine calls tools"
+            yield Finding("warn", "tool calls", problem, f"lmwire pull {name}, or lmwire models for the names")
 
 
 def check_disk() -> Iterator[Finding]:

@@ -54,7 +54,7 @@ def start_server(model: str, api_key: str) -> Generator[str]:
         model: Name of the model.
         api_key: The key that the server wants: other users of this machine can reach its port.
     """
-    options = ("--host", "127.0.0.1", "--port", "0", "--log-format", "text", "--preload", "--stop-at-eof")
+    options = ("--host", "127.0.0.1", "--port", "0", "--log-format", "text", "--preload", "--only", "--stop-at-eof")
     command = python_command("lmwire_http", *options, "--", model)
     print(f"lmwire: starting a server for {model}", file=sys.stderr)
     with (
