@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import lmwire
+import lmwire.mcp
+import lmwire.model_download
+import lmwire.pdf
 import lmwire_http
 
 FOLDER = Path(lmwire_http.__file__).parent
@@ -17,7 +20,7 @@ LAYERS = (
     ("telemetry", "pool"),
     ("http",),
     ("inference",),
-    ("openai", "anthropic", "ollama", "llama_cpp", "rerank", "operations", "page"),
+    ("openai", "anthropic", "ollama", "llama_cpp", "rerank", "operations", "page", "mcp"),
     ("app",),
     ("server",),
     ("cli",),
@@ -46,8 +49,9 @@ def test_it_uses_only_public_names_of_the_client() -> None:
     assert used
     for each in shared:
         used.remove(each)
-    assert {module for module, _ in used} == {"lmwire"}
-    assert {name for _, name in used} <= set(lmwire.__all__)
+    assert {module for module, _ in used} == {"lmwire", "lmwire.mcp", "lmwire.model_download", "lmwire.pdf"}
+    public = {*lmwire.__all__, *lmwire.mcp.__all__, *lmwire.model_download.__all__, *lmwire.pdf.__all__}
+    assert {name for _, name in used} <= public
 
 
 def test_it_never_imports_the_worker() -> None:

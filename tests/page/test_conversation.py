@@ -4,11 +4,12 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, FilePayload, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, body_of
 from support.page.holding import HOLD_TIMERS
+from support.pdf.files import encrypted, text_pages
 
 pytestmark = pytest.mark.slow
 
@@ -263,9 +264,71 @@ def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
     with page.reporting_an_error():
         page.ask("too much")
     problem = page.answer("failed").get_by_role("alert")
-    expect(problem).to_contain_text("Start a new chat, or shorten a message.")
-    expect(problem).to_contain_text("the context holds 4096")
+    expect(problem.locator("p")).to_have_text(
+        "The prompt has 5000 tokens, and the context holds 4096. Start a new chat, or leave out the oldest messages."
+    )
     expect(page.button("Copy answer")).to_have_count(0)
+
+
+@pytest.mark.nightly
+def test_the_buttons_of_an_error_do_what_it_advises(page: ChatPage) -> None:
+    with page.reporting_an_error():
+        page.ask("too much")
+    with page.reporting_an_error(), page.tab.expect_request("**/chat/completions") as sent:
+        page.button("Leave out the oldest messages").click()
+    assert body_of(sent.value)["truncate"] == "left"
+    expect(page.tab.locator(".composer")).to_contain_text("Oldest messages left out")
+    with page.tab.expect_request("**/chat/completions") as later:
+        page.answered("alpha")
+    assert body_of(later.value)["truncate"] == "left"
+    with page.reporting_an_error():
+        page.ask("too much")
+        page.answer("failed")
+    page.answer().get_by_role("button", name="New chat").click()
+    expect(page.questions()).to_have_count(0)
+    expect(page.tab.locator(".composer")).not_to_contain_text("left out")
+
+
+@pytest.mark.nightly
+def test_a_note_belongs_to_the_chat_that_caused_it(page: ChatPage) -> None:
+    page.answered("alpha")
+    page.tab.locator("[data-input=files]").set_input_files(
+        {"name": "tool.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ"}
+    )
+    note = page.tab.locator("[data-banner=notice]")
+    expect(note).to_contain_text("tool.exe")
+    page.button("New chat").click()
+    expect(note).to_have_count(0)
+    page.tab.get_by_role("link", name="alpha").click()
+    expect(note).to_contain_text("tool.exe")
+    page.button("Dismiss").click()
+    expect(note).to_have_count(0)
+
+
+@pytest.mark.nightly
+def test_an_empty_chat_has_examples_and_the_facts_of_its_model(page: ChatPage) -> None:
+    expect(page.tab.locator("[data-facts]")).to_contain_text("tests/mock-7b")
+    example = page.tab.locator("[data-action=example]").first
+    text = example.inner_text()
+    example.click()
+    expect(page.questions().locator(".bubble")).to_have_text(text)
+    page.answer("done")
+    expect(page.tab.locator("[data-action=example]")).to_have_count(0)
+
+
+@pytest.mark.nightly
+def test_settings_show_their_ranges_and_are_reset_together(page: ChatPage) -> None:
+    page.set(temperature="0.3", system="Be brief.", isJson=True)
+    page.button("Settings").click()
+    expect(page.tab.get_by_role("spinbutton", name="Temperature 0 to 2")).to_have_value("0.3")
+    page.button("Reset all").click()
+    expect(page.tab.locator("[data-input=temperature]")).to_have_value("")
+    expect(page.tab.locator("[data-input=system]")).to_have_value("")
+    expect(page.button("Reset all")).to_have_count(0)
+    page.button("Close").click()
+    with page.tab.expect_request("**/chat/completions") as sent:
+        page.answered("alpha")
+    assert not {"temperature", "response_format"} & body_of(sent.value).keys()
 
 
 def test_an_answer_that_failed_is_tried_again(page: ChatPage) -> None:
@@ -302,3 +365,20 @@ def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage)
     expect(region).to_contain_text("Function Time Stable")
     expect(region.locator("p").first).to_have_text("Sorting in Python")
     expect(region.locator("p").last).to_have_text("See the documentation.")
+
+
+def test_the_text_of_a_pdf_is_sent_and_one_without_text_is_refused(page: ChatPage) -> None:
+    def add(name: str, content: bytes) -> None:
+        file: FilePayload = {"name": name, "mimeType": "application/pdf", "buffer": content}
+        page.tab.locator("[data-input=files]").set_input_files(file)
+
+    with page.reporting_an_error():
+        add("secret.pdf", encrypted(text_pages("alpha"), "user", "owner"))
+        expect(page.tab.locator("[data-banner=notice]")).to_contain_text("secret.pdf: it is encrypted")
+    add("two.pdf", text_pages("alpha", "beta"))
+    expect(page.tab.locator(".composer .attachment")).to_have_text("two.pdf 2 pages · 1 KB")
+    with page.tab.expect_request("**/chat/completions") as sent:
+        page.answered("gamma")
+    [message] = body_of(sent.value)["messages"]
+    assert [part["text"] for part in message["content"]] == ["two.pdf:\n\nalpha\n\nbeta\n", "gamma"]
+    expect(page.questions().locator(".attachment")).to_contain_text("2 pages")

@@ -103,6 +103,17 @@ def test_many_conversations_scroll_in_their_list(page: ChatPage) -> None:
     expect(entries.last.get_by_role("link")).to_have_attribute("title", "Talk 0 " + "about many things " * 4)
 
 
+def test_the_title_of_a_conversation_has_the_width_of_the_list(page: ChatPage) -> None:
+    page.tab.evaluate(SEED, 2)
+    page.tab.reload()
+    entry = page.tab.locator(".conversation").first
+    entry.get_by_role("link").click()
+    whole, title = entry.bounding_box(), entry.get_by_role("link").bounding_box()
+    assert whole and title and title["width"] == whole["width"]
+    entry.hover()
+    expect(entry.get_by_role("button", name="Delete")).to_be_visible()
+
+
 def test_the_keyboard_stays_in_the_list_while_conversations_are_renamed_and_deleted(page: ChatPage) -> None:
     page.tab.evaluate(SEED, 2)
     page.tab.reload()

@@ -52,6 +52,8 @@ SAMPLES = {
     "tables": "| a | b |\n|---|:-:|\n| 1 | `x` |\n| 2 | **y** |\n\nafter <br> it",
     "inline": "a **b *c* d** ~~e~~ \\* &lt; &#65; &copy; &nope; <b>x</b>",
     "links": "https://example.org ![i](https://e.org/i.png) [a](https://e.org)\r\nnext  \nline",
+    "mathematics": "a $x_1$ \\(b\\)\n$$\nf\n+ g\n- h\n$$\nb $5\n\n\\[\nx\n\\]\n\n$$\nopen\n\n- end",
+    "footnotes": "a[^1] [^x]\n\n[^1]: one\n  more\n[^2]: two\nb[^2]\n\n- c[^1]\n\nend",
     "quotes": "> a\n> b\n\n> c\n>\n> - d\n\n---\n\nend",
 }
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,15 @@ def test_a_key_is_kept_in_the_browser_if_the_user_says_so(context: BrowserContex
     other.assert_clean()
 
 
+def fulfil(route: Route, answer: Any) -> None:
+    """Answer a request in the server's place."""
+    route.fulfill(json=answer)
+
+
 def test_a_server_without_a_model_says_how_to_get_one(context: BrowserContext, server: Server) -> None:
-    context.route("**/v1/models", lambda route: route.fulfill(json={"data": [], "models": []}))
+    empty = {"models": {"data": [], "models": []}, "mcp/tools": {"servers": []}, "models/download": {"allowed": False}}
+    for path, answer in empty.items():
+        context.route(f"**/v1/{path}", partial(fulfil, answer=answer))
     page = ChatPage(context, server.url)
     advice = "Start it with one: lmwire serve builtin:tiny"
     expect(page.tab.get_by_role("region", name="Messages")).to_contain_text(advice)
@@ -88,6 +96,21 @@ def test_a_model_is_chosen_loaded_and_unloaded(context: BrowserContext, server: 
     expect(row).to_have_attribute("data-state", "unloaded")
     page.tab.keyboard.press("Escape")
     expect(page.answered("alpha").locator(".answer-name")).to_have_text("two")
+
+
+def test_the_models_are_listed_as_the_server_names_them_and_a_toy_is_called_one(context: BrowserContext) -> None:
+    with served_process("tests/zeta", "builtin:tiny", *WORKER) as server:
+        page = ChatPage(context, server.url)
+        expect(page.button("Model: zeta")).to_be_visible()
+        page.tab.locator("[data-action=models]").click()
+        expect(page.tab.locator("[data-model]")).to_contain_text(["tests/zeta", "toy model"])
+        page.tab.locator("[data-model='builtin:tiny'] .model-name").click()
+        expect(page.tab.locator("[data-action=models]")).to_contain_text("toy")
+        expect(page.tab.locator("[data-toy]")).to_contain_text("its answers have no sense")
+        page.tab.evaluate("localStorage.clear()")
+        page.tab.reload()
+        expect(page.button("Model: zeta")).to_be_visible()  # although the other one is in memory
+        page.assert_clean()
 
 
 def test_an_older_list_of_models_does_not_replace_a_newer_one(context: BrowserContext, server: Server) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from . import anthropic, llama_cpp, ollama, openai, operations, page, rerank
+from . import anthropic, llama_cpp, mcp, ollama, openai, operations, page, rerank
 from .http.context import AppState, make_app_state
 from .http.endpoint import Endpoint
 from .http.openapi import make_document_endpoint
@@ -21,6 +21,7 @@ _APIS: Sequence[Endpoint] = (
     *ollama.ENDPOINTS,
     *llama_cpp.ENDPOINTS,
     *rerank.ENDPOINTS,
+    *mcp.ENDPOINTS,
     *operations.ENDPOINTS,
     *page.ENDPOINTS,
 )
@@ -38,13 +39,14 @@ def make_app_with_state(state: AppState) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
-        state.startup.begin(state.pool.start())
-        try:
-            yield
-        finally:
-            await state.startup.stop()
-            await state.pool.close()
-            if state.tracer:
-                await asyncio.to_thread(state.tracer.close)
+        async with state.mcp_servers or nullcontext():
+            state.startup.begin(state.pool.start())
+            try:
+                yield
+            finally:
+                await state.startup.stop()
+                await state.pool.close()
+                if state.tracer:
+                    await asyncio.to_thread(state.tracer.close)
 
     return OriginGuard(make_router(ENDPOINTS, _UNSUPPORTED_PATHS, state, lifespan), state)

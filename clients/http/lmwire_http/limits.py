@@ -9,7 +9,9 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from msgspec import Meta
 
 from lmwire_protocol.limits import (
+    BANNED_STRINGS,
     CONTEXT_FILES,
+    DRY_BREAKERS,
     INPUTS,
     LOGIT_BIASES,
     MEMBERS,
@@ -52,6 +54,8 @@ TokenList: TypeAlias = Annotated[list[Item], Meta(max_length=PROMPT_TOKENS)]
 """Token ids, or texts in their place."""
 Logprobs: TypeAlias = Annotated[list[Item], Meta(max_length=PROMPT_LOGPROBS)]
 StopStrings: TypeAlias = Annotated[list[str], Meta(max_length=STOP_STRINGS)]
+DryBreakers: TypeAlias = Annotated[list[str], Meta(max_length=DRY_BREAKERS)]
+BannedStrings: TypeAlias = Annotated[list[str], Meta(max_length=BANNED_STRINGS)]
 ContextFiles: TypeAlias = Annotated[list[Item], Meta(max_length=CONTEXT_FILES)]
 ShortList: TypeAlias = Annotated[list[Item], Meta(max_length=SHORT_LIST)]
 Biases: TypeAlias = Annotated[dict[str, Value], Meta(max_length=LOGIT_BIASES)]

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from lmwire.mcp import McpServerConfig
+
 MIB = 1024 * 1024
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "both"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 MAX_IMAGE_GROUP = 64
 """Largest number of images in a group."""
@@ -17,6 +20,8 @@ class Settings:
 
     models: tuple[str, ...] = ()
     """Names of the models to serve; any model on this machine if empty."""
+    only: bool = True
+    """Serve only `models`, if there are any; otherwise also the others on this machine."""
     any_model_name: bool = False
     """Answer requests for any model name with the one model that is served."""
     allow_paths: bool = False
@@ -64,10 +69,14 @@ class Settings:
 
     default_max_tokens: int | None = None
     """Longest answer of a request that sets no limit, in tokens; that of the API if None."""
+    truncate_inputs: bool = False
+    """Cut off the ends of texts for /v1/embeddings that are longer than the model takes. Otherwise they are refused."""
     request_templates: bool = False
     """Allow requests to send chat templates. They are programs and take a worker's time."""
     usage_chunk: Literal["empty", "choice"] = "empty"
     """Form of the chunk with a stream's usage: without choices, as in OpenAI's API, or with the last one again."""
+    reasoning_field: ReasoningField = "reasoning_content"
+    """Name of the reasoning in chat completions: DeepSeek's, the one of newer vLLM and OpenRouter, or both."""
     strict: bool = False
     """Refuse requests with unknown fields. Otherwise those fields are ignored."""
     image_group: int | None = None
@@ -92,6 +101,10 @@ class Settings:
     """Stop when stdin ends."""
     max_stored_responses: int = 1024
     """Most stored responses of /v1/responses."""
+    mcp_servers: tuple[McpServerConfig, ...] = ()
+    """MCP servers, whose tools clients may call."""
+    mcp_timeout_s: float = 120.0
+    """Longest time of a call of a tool, in seconds."""
     page: bool = True
     """Serve the chat page to browsers at `/`."""
     log_format: Literal["text", "json"] = "text"
@@ -101,6 +114,11 @@ class Settings:
     """Base URL of the collector for traces; that of OpenTelemetry's own variables if None."""
     warnings: tuple[str, ...] = ()
     """Sentences for the log, about settings that may be a mistake."""
+
+    @property
+    def serves_others(self) -> bool:
+        """True if requests can name models that the settings do not name."""
+        return not (self.models and self.only)
 
     @property
     def memory_limit(self) -> int | None:

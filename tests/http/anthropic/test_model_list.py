@@ -25,8 +25,8 @@ def get(server: Server, path: str, method: str = "GET", **headers: str) -> Answe
 @pytest.mark.slow
 def test_the_models_have_anthropics_format_for_its_clients(server: Server) -> None:
     page = get(server, "/v1/models", **VERSION).json
-    assert [model["id"] for model in page["data"]] == ["one", "three", "two"]
-    assert (page["has_more"], page["first_id"], page["last_id"]) == (False, "one", "two")
+    assert [model["id"] for model in page["data"]] == ["one", "two", "three"]
+    assert (page["has_more"], page["first_id"], page["last_id"]) == (False, "one", "three")
     assert page["data"][0] | {"id": "one", "type": "model", "display_name": "one"} == page["data"][0]
     assert "T00:00:00Z" in page["data"][0]["created_at"]
 
@@ -38,10 +38,10 @@ def test_other_clients_receive_openais_format(server: Server) -> None:
 
 def test_anthropics_client_reads_the_list_page_by_page(server: Server) -> None:
     models = client(server).models
-    assert [model.id for model in models.list(limit=1)] == ["one", "three", "two"]
-    assert [model.id for model in models.list(after_id="one", limit=1).data] == ["three"]
-    before = models.list(before_id="two", limit=1)
-    assert ([model.id for model in before.data], before.has_more) == (["three"], True)
+    assert [model.id for model in models.list(limit=1)] == ["one", "two", "three"]
+    assert [model.id for model in models.list(after_id="one", limit=1).data] == ["two"]
+    before = models.list(before_id="three", limit=1)
+    assert ([model.id for model in before.data], before.has_more) == (["two"], True)
     assert models.retrieve("two").display_name == "two"
 
 
@@ -49,6 +49,7 @@ def test_anthropics_client_reads_the_list_page_by_page(server: Server) -> None:
 def test_a_model_tells_its_context(tiny_server: Server) -> None:
     model: Any = get(tiny_server, "/v1/models/builtin:tiny", **VERSION).json
     assert model["max_input_tokens"] > 0
+    assert model["lifecycle"] == "active", "newer clients require it"
 
 
 @pytest.mark.slow

@@ -73,4 +73,13 @@ def test_a_text_that_is_too_long_is_named(server: Server, texts: str | list[str]
     long = "word " * 20_000
     given = long if isinstance(texts, str) else [*texts[:-1], long]
     with pytest.raises(ollama.ResponseError, match=r"^input: " if isinstance(texts, str) else r"^input\[1\]: "):
-        client(server).embed("Embeds", given)
+        client(server).embed("Embeds", given, truncate=False)
+
+
+@pytest.mark.slow
+def test_the_end_of_a_text_that_is_too_long_is_cut_off(server: Server) -> None:
+    long = "the sea " * 20_000
+    made = client(server).embed("Embeds", ["the sea", long, long + "ends elsewhere"])
+    _, whole, other = made.embeddings
+    assert list(whole) == pytest.approx(list(other), abs=1e-6)
+    assert length(client(server).embeddings("Embeds", long).embedding) > 0

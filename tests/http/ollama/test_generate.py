@@ -44,6 +44,30 @@ def test_a_stream_has_the_same_text(tiny: ollama.Client) -> None:
 
 
 @pytest.mark.slow
+def test_the_context_of_an_answer_continues_the_conversation(tiny: ollama.Client) -> None:
+    first = tiny.generate(TINY, "What is 17 + 25?", system="Be brief.", options=GREEDY)
+    *_, streamed = tiny.generate(TINY, "What is 17 + 25?", system="Be brief.", options=GREEDY, stream=True)
+    assert first.context and list(first.context) == list(streamed.context or ())
+    second = tiny.generate(TINY, "Who are you?", context=first.context, options=GREEDY)
+    before = [{"role": "system", "content": "Be brief."}, user("What is 17 + 25?")]
+    said = {"role": "assistant", "content": first.response}
+    whole = tiny.chat(TINY, [*before, said, user("Who are you?")], options=GREEDY)
+    assert (second.response, second.prompt_eval_count) == (whole.message.content, whole.prompt_eval_count)
+    other = tiny.generate(TINY, "Who are you?", context=first.context, system="Be loud.", options=GREEDY)
+    before[0] = {"role": "system", "content": "Be loud."}
+    whole = tiny.chat(TINY, [*before, said, user("Who are you?")], options=GREEDY)
+    assert (other.response, other.prompt_eval_count) == (whole.message.content, whole.prompt_eval_count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", [[1, 2], [300], [-1], list(b"[]"), list(b'[{"role":"user"}]'), list(b"[" * 2000)])
+def test_numbers_of_another_server_are_refused(tiny: ollama.Client, numbers: list[int]) -> None:
+    with pytest.raises(ollama.ResponseError, match=r"^context: is not from an answer of this server") as error:
+        tiny.generate(TINY, "hi", context=numbers)
+    assert error.value.status_code == 400
+
+
+@pytest.mark.slow
 def test_a_raw_prompt_is_continued_as_it_is(tiny: ollama.Client) -> None:
     raw = tiny.generate(TINY, "Who are you?", raw=True, options={**GREEDY, "num_predict": 8})
     chat = tiny.generate(TINY, "Who are you?", options={**GREEDY, "num_predict": 8})

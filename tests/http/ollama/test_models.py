@@ -30,6 +30,8 @@ def different(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ollama.Clien
     shutil.copytree(BUILTIN / "tiny", folder / "Chats")
     write_vision_model(folder / "Sees", "qwen3_vl")
     write_embedding_model(folder / "Embeds")
+    (folder / "Chats" / "LICENSE").write_text("Do as you like.")
+    (folder / "Embeds" / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# Embeds\n")
     with served(*(str(folder / name) for name in ("Chats", "Sees", "Embeds"))) as server:
         yield client(server)
 
@@ -48,6 +50,8 @@ def test_the_list_has_each_model_with_its_size_and_form(different: ollama.Client
     assert len(chats.digest or "") == 64 and chats.digest != models["Sees"].digest
     assert chats.modified_at and chats.modified_at > datetime(2020, 1, 1, tzinfo=UTC)
     assert chats.details and (chats.details.family, chats.details.format) == ("qwen3", "safetensors")
+    assert (chats.details.parameter_size, chats.details.quantization_level) == ("3.48M", "F32")
+    assert models["Embeds"].details and models["Embeds"].details.quantization_level == "F32"
 
 
 @pytest.mark.slow
@@ -60,6 +64,9 @@ def test_a_model_that_is_not_loaded_is_described_from_its_files(different: ollam
     assert embeds.capabilities == ["embedding"]
     info = chats.modelinfo or {}
     assert info["general.basename"] == "Chats"
+    assert chats.details and chats.details.parameter_size == "3.48M"
+    assert info["general.parameter_count"] > 0
+    assert (chats.license, embeds.license) == ("Do as you like.", "apache-2.0")
     assert info[f"{info['general.architecture']}.context_length"] > 0
     assert loaded(different) == {}
 

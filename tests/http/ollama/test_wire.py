@@ -34,7 +34,8 @@ def test_a_request_that_does_not_say_gets_a_stream_of_lines(mock_server: Server,
     assert parts
     content = "message" if path == "/api/chat" else "response"
     assert all(set(part) == {"model", "created_at", "done", content} for part in parts)
-    assert set(last) == {"model", "created_at", "done", "done_reason", content, *END}
+    context = () if path == "/api/chat" else ("context",)
+    assert set(last) == {"model", "created_at", "done", "done_reason", content, *END, *context}
     assert last["created_at"].endswith("Z")
     assert all(type(last[name]) is int for name in END)
 
@@ -99,8 +100,8 @@ def test_strict_servers_refuse_them() -> None:
         ({"format": "yaml"}, "format"),
         ({"think": "very"}, "think"),
         ({"options": {"temperature": -1}}, "options.temperature"),
-        ({"options": {"top_p": 0}}, "options.top_p"),
-        ({"options": {"repeat_penalty": 0}}, "options.repeat_penalty"),
+        ({"options": {"top_p": -0.1}}, "options.top_p"),
+        ({"options": {"repeat_penalty": -1}}, "options.repeat_penalty"),
         ({"options": {"num_predict": -3}}, "options.num_predict"),
         ({"options": {"stop": [""]}}, "options.stop[0]"),
         ({"options": {"stop": "x" * 2000}}, "options.stop[0]"),

@@ -39,7 +39,7 @@ def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
     [
         ({"temperature": 2.1}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
-        ({"top_p": 0}, "top_p"),
+        ({"top_p": -0.1}, "top_p"),
         ({"presence_penalty": 3}, "presence_penalty"),
         ({"logit_bias": {"x": 1}}, "logit_bias.x"),
         ({"logit_bias": {"40": "much"}}, "logit_bias.40"),

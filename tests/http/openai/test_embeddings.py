@@ -53,6 +53,8 @@ def test_numbers_and_base64_are_the_same_vector(client: OpenAI, folder: Path) ->
     assert numbers.data[0].embedding == pytest.approx(decoded.data[0].embedding, abs=1e-7)
     written: Any = client.embeddings.create(model=str(folder), input="the sea", encoding_format="base64")
     assert isinstance(written.data[0].embedding, str)
+    capitals = client.embeddings.create(model=str(folder), input="the sea", extra_body={"encoding_format": "FLOAT"})
+    assert capitals.data[0].embedding == numbers.data[0].embedding
 
 
 @pytest.mark.slow
@@ -113,6 +115,20 @@ def test_a_field_that_is_wrong_is_named(
         client.embeddings.create(model=str(folder), input=input, extra_body=fields)
     assert failure.value.param == param
     assert param in failure.value.message
+
+
+@pytest.mark.slow
+def test_a_text_that_is_too_long_is_cut_where_the_request_or_the_server_says_so(client: OpenAI, folder: Path) -> None:
+    long = "the sea " * 500
+    asked = client.embeddings.create(model=str(folder), input=["the sea", long], extra_body={"truncate": True})
+    whole = client.embeddings.create(model=str(folder), input="the sea").usage.prompt_tokens
+    assert asked.usage.prompt_tokens > 10 * whole
+    with served(str(folder), "--truncate-inputs") as server:
+        cutting = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+        made = cutting.embeddings.create(model=str(folder), input=["the sea", long])
+        assert made.data[1].embedding == pytest.approx(asked.data[1].embedding, abs=1e-6)
+        with pytest.raises(openai.BadRequestError, match="input: "):
+            cutting.embeddings.create(model=str(folder), input=long, extra_body={"truncate": False})
 
 
 @pytest.mark.slow

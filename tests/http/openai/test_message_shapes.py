@@ -168,6 +168,17 @@ def test_reasoning_of_an_earlier_answer_may_have_both_names_with_one_text() -> N
     )
 
 
+def test_the_name_of_a_speaker_reaches_the_worker() -> None:
+    given = [
+        {"role": "system", "content": "Be brief.", "name": "host"},
+        {"role": "user", "content": "Hi", "name": "ada"},
+        {"role": "assistant", "content": "Hm.", "name": ""},
+        {"role": "user", "content": "Well?"},
+    ]
+    messages = wire_messages(convert(given, list[Message], UnknownFields({})))
+    assert [message.get("name") for message in messages] == ["host", "ada", None, None]
+
+
 def test_texts_of_a_response_item_are_separated_too(scripted: OpenAI) -> None:
     parts: Any = [{"type": "input_text", "text": "think"}, {"type": "input_text", "text": "twice"}]
     response = scripted.responses.create(model=MOCK, input=[{"role": "user", "content": parts}])
@@ -212,3 +223,30 @@ def test_the_choice_of_a_function_is_a_tool_choice(scripted: OpenAI, choice: Any
     answer = scripted.chat.completions.create(model=MOCK, messages=[options], functions=[WEATHER], function_call=choice)
     assert answer.choices[0].message.function_call
     assert city in answer.choices[0].message.function_call.arguments
+
+
+@pytest.mark.slow
+def test_a_report_says_which_token_differs_from_what_is_cached(tiny: OpenAI) -> None:
+    def misses(words: str) -> list[Any]:
+        """Return the cache misses of a chat, whole and streamed, and of a text completion."""
+        asked: Any = {"model": TINY, "max_tokens": 1, "extra_body": {"cache_report": True, "cache": "on"}}
+        messages: Any = [{"role": "user", "content": words}]
+        whole = tiny.chat.completions.create(messages=messages, **asked).usage
+        streamed = tiny.chat.completions.create(
+            messages=messages, stream=True, stream_options={"include_usage": True}, **asked
+        )
+        *_, last = streamed
+        text = tiny.completions.create(prompt=words, **asked).usage
+        return [
+            (usage.prompt_tokens_details.model_extra or {}).get("cache_miss")
+            for usage in (whole, last.usage, text)
+            if usage and usage.prompt_tokens_details
+        ]
+
+    words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    misses(f"{words} fifteen sixteen")
+    chat, again, text = misses(f"{words} zebra sixteen")
+    assert chat["known_tokens"] > 14
+    assert chat["token"] and " zebra".startswith(chat["token"])
+    assert again is None, "the same prompt once more"
+    assert text["token"] and " zebra".startswith(text["token"])

@@ -31,7 +31,7 @@ def test_a_model_that_is_not_there_is_not_found(tiny_server: Server) -> None:
     assert failure.value.code == "model_not_found"
 
 
-def test_models_in_memory_come_first_and_list_their_capabilities(tmp_path: Path) -> None:
+def test_named_models_keep_their_order_and_list_their_capabilities_once_loaded(tmp_path: Path) -> None:
     scenario = tmp_path / "any.json"
     scenario.write_text(json.dumps({"rules": [{"match": {"cmd": "load"}, "reply": {}}]}))
     with served("owner/a", "owner/b", "--worker", f"{MOCK} --scenario {scenario}") as server:
@@ -42,6 +42,6 @@ def test_models_in_memory_come_first_and_list_their_capabilities(tmp_path: Path)
         ]
         client.chat.completions.create(model="owner/b", messages=[{"role": "user", "content": "Hi"}])
         first, second = client.models.list()
-        assert [first.id, second.id] == ["owner/b", "owner/a"]
-        assert "chat" in first.model_dump()["capabilities"]
+        assert [first.id, second.id] == ["owner/a", "owner/b"]
+        assert "chat" in second.model_dump()["capabilities"]
         assert client.models.retrieve("owner/b").model_dump()["loaded"]

@@ -70,6 +70,16 @@ def test_options_of_a_chat_that_change_its_prompt_change_the_tokens(url: str, fi
     assert made != send(url, "/tokenize", **chat_body("hello", model="builtin:tiny"))["count"]
 
 
+def test_a_prompt_is_counted_and_written_out_as_llama_server_does(url: str) -> None:
+    body = chat_body("hello", model="builtin:tiny", prefix="Once", max_tokens=1, stream=True)
+    tokens = send(url, "/tokenize", **chat_body("hello", model="builtin:tiny", prefix="Once"))["tokens"]
+    counted = send(url, "/v1/chat/completions/input_tokens", **body)
+    assert counted == {"object": "response.input_tokens", "input_tokens": len(tokens)}
+    written = send(url, "/apply-template", **chat_body("hello", model="builtin:tiny", response_prefix="Once"))
+    assert written == {"prompt": send(url, "/detokenize", tokens=tokens)["prompt"]}
+    assert refusal(url, "/apply-template", messages=[])[:2] == (400, "messages")
+
+
 def test_tools_are_part_of_the_prompt(url: str) -> None:
     tool = {"type": "function", "function": {"name": "look_it_up", "parameters": {"type": "object"}}}
     made = send(url, "/tokenize", **chat_body("hello", model="builtin:tiny", tools=[tool]))

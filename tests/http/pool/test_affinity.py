@@ -89,5 +89,5 @@ def test_memory_is_bounded_and_keeps_what_is_shared() -> None:
     assert affinity.choose([SYSTEM, user("mine")], [1, 0], [0, 1]) == 1
     for number in range(20_000):
         affinity.choose([SYSTEM, user(str(number))], [9, 0], [0, 1])
-    assert len(affinity._replicas_of) == 16_384
+    assert len(affinity.replicas_of) == 16_384
     assert affinity.choose([SYSTEM], [0, 0], [0, 1]) == 1

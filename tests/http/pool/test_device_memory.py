@@ -71,9 +71,9 @@ async def test_without_a_limit_the_models_share_that(listing: Listing) -> None:
     async with pooled(listing=listing) as pool:
         first, _ = await asked(pool, TINY)
         assert "--memory-limit" not in arguments(first)  # alone, a worker keeps to the same by default
-        assert pool._budget.limit is None, "the first load need not wait for a measurement"
+        assert pool.budget.limit is None, "the first load need not wait for a measurement"
         second, _ = await asked(pool, TWIN)
-        assert pool._budget.limit == default_budget()
+        assert pool.budget.limit == default_budget()
         limit = int(arguments(second).split("--memory-limit ")[1])
         assert default_budget() - 2 * ONE < limit < default_budget()
 
@@ -90,7 +90,7 @@ async def test_no_limit_is_set_if_that_is_wanted_or_if_the_worker_may_run_elsewh
     async with pooled(worker_command=MOCK, measure_device=measure) as pool:
         await asked(pool, "mock")
         await asked(pool, "mock:load_steps=2")
-        assert pool._budget.limit is None
+        assert pool.budget.limit is None
 
 
 @awaited

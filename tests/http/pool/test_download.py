@@ -11,17 +11,14 @@ from lmwire_http.pool.status import DownloadLog
 from lmwire_protocol.events import Progress, Stage
 from random_model import write_model
 from support.http.http_pool import Clock, asked, awaited, pooled
-from support.models.fake_hub import Hub, running
+from support.models.fake_hub import Hub, only_hub
 
 ID, ALIAS = "mlx-community/SmolLM2-135M-Instruct", "smollm2-135m"
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with running(Hub(write_model(tmp_path / "served"), ID)) as hub:
-        monkeypatch.setenv("HF_ENDPOINT", hub.url)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with only_hub(ID, tmp_path, monkeypatch) as hub:
         yield hub
 
 

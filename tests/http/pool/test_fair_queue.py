@@ -37,29 +37,29 @@ class Queue:
     def __init__(self, rows: int) -> None:
         self.turns = FairQueue(lambda: rows)
         self.served: list[str] = []
-        self._ends: dict[str, asyncio.Event] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.ends: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, name: str, client: str, rows: int = 1) -> None:
         """Send a request, which takes its rows until it is ended."""
-        self._ends[name] = asyncio.Event()
-        self._tasks[name] = asyncio.create_task(self._run(name, client, rows))
+        self.ends[name] = asyncio.Event()
+        self.tasks[name] = asyncio.create_task(self._run(name, client, rows))
         await asyncio.sleep(0)
 
     async def end(self, name: str) -> None:
-        self._ends[name].set()
-        await self._tasks[name]
+        self.ends[name].set()
+        await self.tasks[name]
         await asyncio.sleep(0)
 
     async def leave(self, name: str) -> None:
-        self._tasks[name].cancel()
-        await asyncio.wait([self._tasks[name]])
+        self.tasks[name].cancel()
+        await asyncio.wait([self.tasks[name]])
         await asyncio.sleep(0)
 
     async def _run(self, name: str, client: str, rows: int) -> None:
         async with self.turns.enter(client, rows):
             self.served.append(name)
-            await self._ends[name].wait()
+            await self.ends[name].wait()
 
 
 @awaited
@@ -134,8 +134,8 @@ async def test_a_request_that_leaves_at_its_turn_gives_it_to_the_next() -> None:
     queue = Queue(1)
     for name in ("a", "b", "c", "d"):
         await queue.ask(name, name)
-    queue._ends["a"].set()
-    queue._tasks["c"].cancel()
+    queue.ends["a"].set()
+    queue.tasks["c"].cancel()
     await until(lambda: "d" in queue.served)
 
 

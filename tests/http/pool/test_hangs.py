@@ -1,17 +1,15 @@
 """A worker that hangs: it is ended, its requests end with an error, and the next one is served by another."""
 
-import os
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from signal import SIGSTOP
 from typing import Any
 
 import pytest
 
 from support.http.http_server import MOCK, served, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
-from support.process.process_waits import is_there
+from support.process.process_waits import is_there, stop
 from support.process.stepped_worker import in_a_row, let_through
 
 pytestmark = pytest.mark.slow
@@ -69,7 +67,7 @@ def test_a_worker_that_answers_nothing_hangs_too_and_so_it_is_with_a_real_model(
     with served_process("builtin:tiny", "--step-limit", STEP_LIMIT) as server:
         assert asked(server.url, "POST", CHAT, short).status == 200
         stopped = server.worker_process()
-        os.kill(stopped, SIGSTOP)
+        stop(stopped)
         answer = asked(server.url, "POST", CHAT, short)
         assert (answer.status, answer.json["error"]["message"]) == (503, PROBLEM)
         assert server.wait_for_line("did not answer for 12 s")

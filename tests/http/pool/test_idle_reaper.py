@@ -22,14 +22,14 @@ async def test_only_models_idle_for_long_enough_are_unloaded() -> None:
         async with pool.lease("mock:load_steps=2"):
             clock.now += 59
             assert loaded(pool) == {"mock", "mock:step_ms=1", "mock:load_steps=2"}
-            await pool._idle_reaper.reap()
+            await pool.idle_reaper.reap()
             assert loaded(pool) == {"mock:step_ms=1", "mock:load_steps=2"}
             clock.now += 1
-            await pool._idle_reaper.reap()
+            await pool.idle_reaper.reap()
             assert loaded(pool) == {"mock:load_steps=2"}
-        assert pool._idle_reaper.next_check_s() == 60
+        assert pool.idle_reaper.next_check_s() == 60
         clock.now += 60
-        await pool._idle_reaper.reap()
+        await pool.idle_reaper.reap()
         assert loaded(pool) == set()
 
 
@@ -49,7 +49,7 @@ async def test_an_idle_model_is_unloaded_and_loaded_again_on_request() -> None:
 async def test_a_request_during_an_unload_gets_a_new_worker(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "--fault ignore-sigterm", "")) as pool:
         old, _ = await asked(pool, "mock")
-        ending = pool._lifecycle.unload(pool._models["mock"])
+        ending = pool.lifecycle.unload(pool.models["mock"])
         client = asyncio.create_task(asked(pool, "mock"))
         await until(lambda: figures(pool, "mock").waiting)
         assert not ending.done()
@@ -68,10 +68,10 @@ async def test_clients_choose_how_long_a_model_stays() -> None:
         pool.set_idle_limit("mock:step_ms=1", inf)
         assert [figures(pool, id).remaining_s for id in sorted(loaded(pool))] == [10, None, 60]
         clock.now += 10
-        await pool._idle_reaper.reap()
+        await pool.idle_reaper.reap()
         assert loaded(pool) == {"mock:step_ms=1", "mock:step_ms=2"}
         clock.now += 50
-        await pool._idle_reaper.reap()
+        await pool.idle_reaper.reap()
         assert loaded(pool) == {"mock:step_ms=1"}
 
 

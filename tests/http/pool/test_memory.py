@@ -16,6 +16,7 @@ from lmwire import LocalModel, local_models
 from lmwire_http.errors import ApiError
 from lmwire_http.pool import Pool, managed_model, model_lifecycle
 from support.http.http_pool import MOCK, asked, awaited, figures, pooled, until
+from support.process.process_waits import stop
 from support.process.stepped_worker import in_a_row, started
 
 Listing: TypeAlias = Callable[..., Sequence[LocalModel]]
@@ -55,7 +56,7 @@ async def held_by(pool: Pool, *models: str) -> int:
 
     `info` is answered after the work on earlier requests, such as keeping their caches. `stats` does not wait for it.
     """
-    await pool._ask_workers(lambda worker: worker.info(timeout=60))
+    await pool.ask_workers(lambda worker: worker.info(timeout=60))
     stats = await pool.stats(60)
     return sum(each.memory.active_bytes + each.memory.cache_bytes for model in models for each in stats[model] if each)
 
@@ -63,7 +64,7 @@ async def held_by(pool: Pool, *models: str) -> int:
 async def looked(pool: Pool, enough: Callable[[int], bool]) -> None:
     """Run the reaper until the models' memory is as expected. A worker may be slow to answer."""
     while True:
-        await pool._idle_reaper.reap()
+        await pool.idle_reaper.reap()
         if enough(await held_by(pool, *in_memory(pool))):
             return
         await asyncio.sleep(0)  # without a model nothing above waits, and the test's time limit could not end it
@@ -113,10 +114,10 @@ async def test_the_workers_own_memory_statistics_and_refusals_count(sizeless: Li
         await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
-        pool._budget.limit = budget = total - CACHED  # as if they had grown
+        pool.budget.limit = budget = total - CACHED  # as if they had grown
         await looked(pool, lambda total: total <= budget)
         assert in_memory(pool) == [TINY, TWIN]
-        pool._budget.limit = ONE
+        pool.budget.limit = ONE
         await looked(pool, lambda _: in_memory(pool) == [TWIN])
         await asked(pool, TINY, QUESTION)  # the budget has room, but the worker reports too little memory
         assert in_memory(pool) == [TINY]
@@ -131,13 +132,13 @@ async def test_a_model_is_not_unloaded_because_its_worker_is_slow_to_clear_its_c
         tiny, _ = await asked(pool, TINY, QUESTION)
         await asked(pool, TWIN, QUESTION)
         total = await held_by(pool, TINY, TWIN)
-        await pool._lifecycle.measure_memory()
-        pool._budget.limit = budget = total - CACHED
+        await pool.lifecycle.measure_memory()
+        pool.budget.limit = budget = total - CACHED
         with monkeypatch.context() as patience:
             patience.setattr(managed_model, "_WORKER_REPLY_S", 0.05)
-            os.kill(tiny, signal.SIGSTOP)  # as if a busy machine gave it no time
+            stop(tiny)  # as if a busy machine gave it no time
             try:
-                await pool._idle_reaper.reap()
+                await pool.idle_reaper.reap()
                 assert in_memory(pool) == [TINY, TWIN]
             finally:
                 os.kill(tiny, signal.SIGCONT)
@@ -152,7 +153,7 @@ async def test_caches_are_cleared_before_a_model_is_unloaded(listing: Listing) -
     twin = msgspec.structs.replace(twin, size_bytes=18_500_000)  # what a worker wants to be left for it, and more
     async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         await asked(pool, TINY, QUESTION)
-        pool._budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
+        pool.budget.limit = await held_by(pool, TINY) + twin.size_bytes - CACHED
         await asked(pool, TWIN, QUESTION)
         assert in_memory(pool) == [TINY, TWIN]
 
@@ -165,9 +166,9 @@ async def crowded_by_a_stopped_worker(listing: Listing) -> AsyncIterator[tuple[P
     async with pooled(memory_bytes=BOTH, listing=lambda *folders: [tiny, twin]) as pool:
         process, _ = await asked(pool, TINY, QUESTION)
         used = await held_by(pool, TINY)
-        pool._budget.set_measured(pool._models[TINY], used)
-        pool._budget.limit = used + twin.size_bytes - CACHED
-        os.kill(process, signal.SIGSTOP)
+        pool.budget.set_measured(pool.models[TINY], used)
+        pool.budget.limit = used + twin.size_bytes - CACHED
+        stop(process)
         try:
             yield pool, process
         finally:
@@ -219,14 +220,14 @@ async def test_a_model_stays_while_another_that_is_being_unloaded_frees_enough()
     async with pooled(worker_command=MOCK, memory_bytes=10) as pool:
         await asked(pool, "mock")
         await asked(pool, "mock:step_ms=1")
-        models = staying, leaving = [pool._models[id] for id in ("mock", "mock:step_ms=1")]
+        models = staying, leaving = [pool.models[id] for id in ("mock", "mock:step_ms=1")]
         for model in models:
-            pool._budget.set_measured(model, 6)
-        assert pool._budget.surplus() == [staying]
-        unload = pool._lifecycle.unload(leaving)
-        assert pool._budget.surplus() == [leaving]
+            pool.budget.set_measured(model, 6)
+        assert pool.budget.surplus() == [staying]
+        unload = pool.lifecycle.unload(leaving)
+        assert pool.budget.surplus() == [leaving]
         await unload
-        assert pool._budget.surplus() == []
+        assert pool.budget.surplus() == []
 
 
 @awaited

@@ -98,6 +98,17 @@ async def test_a_model_that_cannot_run_is_not_listed_and_the_log_has_the_reason(
 
 
 @awaited
+async def test_a_whole_model_that_cannot_be_loaded_here_says_why(tmp_path: Path) -> None:
+    new = local_model("somebody/New", problem="mlx-lm has no architecture `newer`", kind="text")
+    found = await names(TINY, new)
+    with pytest.raises(ApiError) as error:
+        await found.resolve("new")
+    assert (error.value.status, error.value.code, error.value.param) == (501, "unsupported", "model")
+    assert error.value.message == "the model 'new' cannot be loaded here: mlx-lm has no architecture `newer`"
+    await refused(await names(TINY, new, models=(TINY.id,)), "new")
+
+
+@awaited
 async def test_a_short_name_of_two_models_that_cannot_run_is_unknown_too() -> None:
     found = await names(TINY, HALF, local_model("other/Half", problem="no weights"))
     assert (await refused(found, "half")).message == unknown_message("half")
@@ -164,6 +175,32 @@ async def test_only_the_named_models_are_served() -> None:
     assert (await found.resolve("model")).path == "owner/Model"
     there_are = f"there are {TINY.id}, {QWEN.id}, owner/Model"
     assert (await refused(found, ONE_GEMMA.id)).message.endswith(there_are)
+
+
+@pytest.mark.slow
+@awaited
+async def test_other_models_are_served_too_if_that_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "My-Model").mkdir()
+    cached = local_model("owner/Cached", path=str(tmp_path / "cached"))
+    found = await names(TINY, QWEN, cached, HALF, models=(str(tmp_path / "My-Model"), "qwen3-0.6b"), only=False)
+    assert [target.id for target in await found.list_models()] == [TINY.id, QWEN.id, "My-Model", "owner/Cached"]
+    assert [(await found.resolve(name)).id for name in ("my-model", "cached", TINY.id)] == [
+        "My-Model",
+        "owner/Cached",
+        TINY.id,
+    ]
+    assert (await found.resolve("claude-sonnet-4-5")).id == "My-Model"
+    for name in (cached.path, "half", "gpt-4o"):
+        await refused(found, name)
+    found.forget()
+    assert (await found.resolve("qwen3-0.6b")).id == QWEN.id
+
+
+@awaited
+async def test_the_default_is_the_one_named_model_among_all() -> None:
+    found = await names(TINY, QWEN, models=("qwen3-0.6b",), only=False)
+    for name in ("", "default", "default_model"):
+        assert (await found.resolve(name)).id == QWEN.id
 
 
 @awaited

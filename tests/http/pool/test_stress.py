@@ -57,7 +57,7 @@ async def come_and_go(pool: Pool, chance: random.Random) -> str:
 
 def assert_within_budget(pool: Pool) -> None:
     """Check that the models in memory, without those being unloaded, fit into the budget."""
-    placed = [model for model in pool._budget.holders if not model.unload_task]
+    placed = [model for model in pool.budget.holders if not model.unload_task]
     assert sum(model.spec.size_bytes for model in placed) <= BUDGET
 
 
@@ -75,5 +75,5 @@ async def test_every_request_ends_and_every_model_does(seed: int, sized_mocks: N
         assert ends["a b"] > 0
         expected = {"a b", "TimeoutError", "WorkerExited", "worker_lost", "worker_unavailable", "no_room"}
         assert set(ends) <= expected
-        await until(lambda: not pool._budget.holders)
+        await until(lambda: not pool.budget.holders)
         assert [model.waiting for model in pool.statuses()] == [0] * len(pool.statuses())

@@ -19,7 +19,27 @@ PROMPTS: Final[dict[str, Any]] = {
 }
 RULES: Final = [
     {"match": {"fields": {"repetition_penalty": 1.5, "penalty_window": 20, "cache": "off"}}, "reply": {"text": "all"}},
+    {
+        "match": {
+            "fields": {
+                "dry_multiplier": 0.8,
+                "dry_base": 2,
+                "dry_allowed_length": 3,
+                "dry_range": 0,
+                "dry_sequence_breakers": ["\n", ":"],
+                "banned_strings": ["a tapestry of"],
+            }
+        },
+        "reply": {"text": "dry"},
+    },
+    {"match": {"fields": {"dry_multiplier": 0.8, "dry_range": 512}}, "reply": {"text": "512"}},
+    {"match": {"fields": {"xtc_probability": 0.5, "xtc_threshold": 0.2}}, "reply": {"text": "xtc"}},
+    {"match": {"fields": {"dry_base": 0}}, "reply": {"text": "the base of nothing"}},
     {"match": {"fields": {"max_tokens": 3}}, "reply": {"text": "three"}},
+    {"match": {"fields": {"repetition_penalty": 1.5, "penalty_window": 0}}, "reply": {"text": "all tokens"}},
+    {"match": {"fields": {"format": {"type": "json_schema", "schema": {"const": "42"}}}}, "reply": {"text": "42"}},
+    {"match": {"fields": {"format": {"type": "json_object"}, "max_tokens": 16384}}, "reply": {"text": "bounded"}},
+    {"match": {"fields": {"format": {"type": "json_object"}, "max_tokens": 50}}, "reply": {"text": "fifty"}},
     {"match": {"fields": {"reasoning": "on", "reasoning_budget": 70}}, "reply": {"text": "on, 70"}},
     {"match": {"fields": {"reasoning": "on"}}, "reply": {"text": "on"}},
     {"match": {"fields": {"reasoning": "off"}}, "reply": {"text": "off"}},
@@ -48,6 +68,84 @@ def text_of(answer: Answer) -> str:
             return text
         case other:
             raise AssertionError(other)
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+def test_tabbyapis_names_reach_the_worker(server: Server, path: str) -> None:
+    assert text_of(ask(server, path, rep_pen=1.5, rep_pen_range=20, cache_prompt=False)) == "all"
+    assert text_of(ask(server, path, rep_pen=1.5, penalty_range=-1)) == "all tokens"
+    assert "rep_pen_range: must be an integer" in str(ask(server, path, rep_pen_range="all").json)
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+@pytest.mark.parametrize("name", ["repetition_penalty", "repeat_penalty", "rep_pen"])
+def test_zero_turns_top_p_and_the_repetition_penalty_off(server: Server, path: str, name: str) -> None:
+    assert text_of(ask(server, path, top_p=0, **{name: 0})) == "none"
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+@pytest.mark.parametrize(
+    "forms",
+    [
+        {"dry_range": -1, "dry_sequence_breakers": ["\n", ":"], "banned_strings": ["a tapestry of"]},
+        {"dry_penalty_last_n": -1, "dry_sequence_breakers": '["\\n", ":"]', "banned_strings": "a tapestry of"},
+        {"dry_range": 0, "dry_sequence_breakers": '"\\n", ":"', "banned_strings": ["a tapestry of"]},
+    ],
+    ids=["lmwire's", "llama.cpp's", "tabbyAPI's"],
+)
+def test_dry_and_banned_strings_reach_the_worker_in_every_form(
+    server: Server, path: str, forms: dict[str, Any]
+) -> None:
+    fields = {"dry_multiplier": 0.8, "dry_base": 2, "dry_allowed_length": 3, **forms}
+    answer = ask(server, path, **fields)
+    assert text_of(answer) == "dry"
+    assert "x-lmwire-ignored-fields" not in answer.headers
+    assert text_of(ask(server, path, dry_multiplier=0.8, dry_penalty_last_n=512)) == "512"
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+def test_xtc_reaches_the_worker(server: Server, path: str) -> None:
+    assert text_of(ask(server, path, xtc_probability=0.5, xtc_threshold=0.2)) == "xtc"
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+def test_fields_of_dry_have_no_effect_without_its_multiplier(server: Server, path: str) -> None:
+    assert text_of(ask(server, path, dry_multiplier=0, dry_base=0, dry_sequence_breakers="")) == "none"
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"dry_multiplier": -1}, "dry_multiplier"),
+        ({"dry_multiplier": 1, "dry_penalty_last_n": "all"}, "dry_penalty_last_n"),
+        ({"dry_multiplier": 1, "dry_sequence_breakers": "[1]"}, "dry_sequence_breakers"),
+        ({"dry_multiplier": 1, "dry_sequence_breakers": "a, b"}, "dry_sequence_breakers"),
+        ({"dry_multiplier": 1, "dry_sequence_breakers": [""]}, "dry_sequence_breakers[0]"),
+        ({"banned_strings": "x" * 257}, "banned_strings"),
+        ({"banned_strings": ["a", "x" * 257]}, "banned_strings[1]"),
+    ],
+)
+def test_an_invalid_field_of_dry_or_a_banned_string_is_refused_by_name(
+    server: Server, fields: dict[str, Any], param: str
+) -> None:
+    answer = ask(server, CHAT, **fields)
+    assert (answer.status, answer.json["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+@pytest.mark.parametrize("name", ["mirostat", "mirostat_mode", "smoothing_factor"])
+def test_other_samplers_are_refused_by_name_unless_they_are_off(server: Server, path: str, name: str) -> None:
+    refused = ask(server, path, **{name: 0.8})
+    assert refused.status == 400
+    assert f"{name}: is not supported here" in str(refused.json)
+    assert ask(server, path, **{name: 0}).status == 200
+    assert ask(server, path, banned_strings=[], dry_multiplier=0).status == 200
+
+
+def test_an_answer_in_a_format_is_bounded_where_nobody_sets_a_limit(server: Server) -> None:
+    json_object = {"response_format": {"type": "json_object"}}
+    assert text_of(ask(server, CHAT, **json_object)) == "bounded"
+    assert text_of(ask(server, CHAT, **json_object, max_tokens=50)) == "fifty"
 
 
 @pytest.mark.parametrize("path", PROMPTS)
@@ -98,7 +196,7 @@ def test_reasoning_has_anthropics_form_too(server: Server, path: str, fields: di
 @pytest.mark.parametrize(
     ("path", "fields", "param"),
     [
-        (CHAT, {"repeat_penalty": 0}, "repeat_penalty"),
+        (CHAT, {"repeat_penalty": -1}, "repeat_penalty"),
         (CHAT, {"repeat_penalty": "much"}, "repeat_penalty"),
         (CHAT, {"cache_prompt": "no"}, "cache_prompt"),
         (CHAT, {"enable_thinking": "no"}, "enable_thinking"),
@@ -153,3 +251,11 @@ def test_a_time_that_is_none_is_refused_by_the_clients_name(server: Server, valu
 @pytest.mark.parametrize("path", PROMPTS)
 def test_stream_options_without_a_stream_have_no_effect(server: Server, path: str) -> None:
     assert text_of(ask(server, path, stream_options={"include_usage": True})) == "none"
+
+
+def test_llama_cpps_schema_is_the_answers_format(server: Server) -> None:
+    assert text_of(ask(server, CHAT, json_schema={"const": "42"})) == "42"
+    assert text_of(ask(server, CHAT, json_schema=None)) == "none"
+    other: Any = {"type": "json_object"}
+    assert "json_schema: says the same as" in str(ask(server, CHAT, json_schema={}, response_format=other).json)
+    assert "json_schema: must be a JSON Schema" in str(ask(server, CHAT, json_schema="42").json)

@@ -57,6 +57,26 @@ def blamed(answer: Answer) -> str:
     return answer.json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "fields", "sentence"),
+    [
+        (
+            CHAT,
+            {"messages": [{"role": "critic", "content": "x"}]},
+            "messages[0].role: Invalid value 'critic'; must be system, ",
+        ),
+        (CHAT, {"response_format": {"type": "xml"}}, "'xml'; must be text, json_object or json_schema"),
+        (CHAT, {"cache": "always"}, "cache: Invalid enum value 'always'; must be off, on or pin"),
+        (MESSAGES, {"messages": [{"role": "critic", "content": "x"}]}, "; must be "),
+    ],
+    ids=["role", "type", "word", "Anthropic's role"],
+)
+def test_a_word_that_a_field_does_not_take_gets_those_that_it_takes(
+    mock_server: Server, path: str, fields: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in blamed(send(mock_server, path, **fields))
+
+
 # What a worker finds out only when it computes.
 
 
@@ -184,7 +204,7 @@ def test_no_body_is_a_failure_of_the_server(tiny_server: Server, path: str) -> N
 @pytest.mark.parametrize(
     "headers",
     [
-        {"content_encoding": "zstd"},
+        {"content_encoding": "br"},
         {"content_encoding": "br, gzip"},
         {"content_type": "text/plain"},
         {"content_type": "application/xml"},

@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(model: Path, media: Path) -> Iterator[Server]:
-    with served(str(model), "--media-dir", str(media)) as server:
+    with served(str(model), "--media-dir", str(media), "--media-urls") as server:
         yield server
 
 
@@ -110,11 +110,12 @@ def without(model: Path) -> Iterator[Server]:
 
 @pytest.mark.slow
 @WAYS
-def test_an_address_is_looked_up_only_where_that_is_allowed(model: Path, ask: Any, without: Server) -> None:
+def test_an_address_is_looked_up_only_where_that_is_allowed(
+    model: Path, ask: Any, server: Server, without: Server
+) -> None:
     address = "http://127.0.0.1:9/cat.png"
     assert "--media-urls" in ask(without, model, address).json["error"]["message"]
-    with served(str(model), "--media-urls") as server:
-        assert "not a public host" in ask(server, model, address).json["error"]["message"]
+    assert "not a public host" in ask(server, model, address).json["error"]["message"]
 
 
 @pytest.mark.slow

@@ -70,6 +70,14 @@ def test_a_path_may_differ_in_its_version_and_slashes(tiny_server: Server, path:
     assert asked(tiny_server.url, "POST", path, BODIES[CHAT]).status == 200
 
 
+@pytest.mark.parametrize(("path", "models", "id"), [("/v1/models", "data", "id"), ("/api/tags", "models", "name")])
+def test_lists_begin_with_the_models_that_the_operator_names_in_that_order(path: str, models: str, id: str) -> None:
+    names = ["tests/mock-7b", "mock", "mock:step_ms=1"]
+    with served(*names, "--worker", MOCK) as server:
+        assert ask(server, CHAT, model="mock:step_ms=1").status == 200  # it is in memory now
+        assert [each[id] for each in asked(server.url, "GET", path).json[models]] == names
+
+
 @pytest.mark.parametrize("path", ["/models", "/models/", "/v1/models/builtin:tiny/", "/health/", "/v1/v1/models"])
 def test_every_path_may_have_v1_or_not_and_extra_slashes(tiny_server: Server, path: str) -> None:
     assert asked(tiny_server.url, "GET", path).status == 200

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.http.body import BodyCollector, decompressed
+from lmwire_http.http.body import BodyCollector, decompressed, zstd
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
@@ -43,7 +43,13 @@ def said(answer: Answer) -> str:
 
 @pytest.mark.parametrize(
     ("encoding", "compress"),
-    [("gzip", gzip.compress), ("GZIP", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress)],
+    [
+        ("gzip", gzip.compress),
+        ("GZIP", gzip.compress),
+        ("x-gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", zstd.compress),
+    ],
 )
 def test_a_compressed_body_is_read(url: str, encoding: str, compress: Callable[[bytes], bytes]) -> None:
     compressed = asked(url, "POST", CHAT, compress(BODY), content_encoding=encoding)
@@ -57,11 +63,11 @@ def test_a_compressed_body_is_read_in_parts_of_any_size(url: str) -> None:
         assert client.answer().status == 200
 
 
-@pytest.mark.parametrize("encoding", ["zstd", "br", "gzip, gzip", "unknown"])
+@pytest.mark.parametrize("encoding", ["br", "gzip, zstd", "unknown"])
 def test_another_encoding_is_refused_with_those_that_are_read(url: str, encoding: str) -> None:
     answer = asked(url, "POST", CHAT, BODY, content_encoding=encoding)
-    assert (answer.status, answer.headers["accept-encoding"]) == (415, "gzip, deflate")
-    assert "gzip or deflate" in answer.json["error"]["message"]
+    assert (answer.status, answer.headers["accept-encoding"]) == (415, "gzip, deflate, zstd")
+    assert "gzip, deflate or zstd" in answer.json["error"]["message"]
 
 
 def test_a_body_that_expands_beyond_the_limit_is_refused(url: str) -> None:
@@ -90,6 +96,21 @@ def test_a_body_is_decompressed_no_further_than_the_limit(monkeypatch: pytest.Mo
     monkeypatch.setattr(zlib, "decompressobj", Recorder)
     assert refusal("gzip", gzip.compress(b" " * MIB), limit=2000).status == 413
     assert sizes == [2001]
+
+
+def test_zstd_has_the_same_limits() -> None:
+    bomb = zstd.compress(b" " * 100 * MIB)
+    assert len(bomb) < MIB // 10
+    assert refusal("zstd", bomb, limit=2000).status == 413
+    assert collected("zstd", zstd.compress(b" " * 1000)) == b" " * 1000
+    assert refusal("zstd", zstd.compress(b" " * 1001)).code == "body_too_long"
+
+
+def test_a_zstd_body_that_needs_much_memory_to_read_is_refused() -> None:
+    writer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 27})
+    error = refusal("zstd", writer.compress(BODY) + writer.flush())
+    assert (error.status, error.code) == (400, "invalid_encoding")
+    assert "memory" in error.message
 
 
 def test_a_limit_holds_for_the_decoded_body_and_for_the_bytes_that_are_sent() -> None:

@@ -1,5 +1,6 @@
 """Effects of the options of `lmwire serve` for tool calls and reasoning, each in a real server with a real model."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -95,6 +96,23 @@ def test_an_operator_can_force_reasoning_on_or_off(mode: str, wish: str) -> None
         thinking = {"type": "enabled", "budget_tokens": 1024} if mode == "off" else {"type": "disabled"}
         answer = post(server, "/v1/messages", messages=[SUM], max_tokens=2000, thinking=thinking)
         assert (answer["content"][0]["type"] == "thinking") == (mode == "on")
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("reasoning", {"reasoning"}), ("both", {"reasoning", "reasoning_content"})],
+)
+def test_the_reasoning_has_the_name_that_the_operator_chose(name: str, fields: set[str]) -> None:
+    ask = {"messages": [SUM], "reasoning_effort": "low", "max_tokens": 60}
+    with served(TINY, "--reasoning-field", name) as server:
+        message = post(server, CHAT, **ask)["choices"][0]["message"]
+        body = {"model": TINY, "temperature": 0, "stream": True, **ask}
+        streamed = asked(server.url, "POST", CHAT, body).body.decode()
+    assert message.keys() & {"reasoning", "reasoning_content"} == fields
+    deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in streamed.split("\n\n") if '"delta"' in line]
+    for field in fields:
+        assert message[field] and "".join(delta.get(field, "") for delta in deltas) == message[field]
+    assert set().union(*deltas) & {"reasoning", "reasoning_content"} == fields
 
 
 def test_the_markers_of_reasoning_can_be_named(tiny_server: Server) -> None:

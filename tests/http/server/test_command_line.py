@@ -16,6 +16,10 @@ USAGE = 64
 CASES: list[tuple[list[str], str, object]] = [
     (["a", "b/c"], "models", ("a", "b/c")),
     (["a", "--preload"], "preload", True),
+    (["a", "--only"], "only", True),
+    (["a", "--preload"], "only", False),
+    (["a", "--no-only"], "only", False),
+    (["a", "--preload", "--only"], "only", True),
     (["--download"], "download", True),
     (["--allow-paths"], "allow_paths", True),
     (["a", "--any-model-name"], "any_model_name", True),
@@ -31,6 +35,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["a", "--adapter", "poet"], "load_options", {"adapter_path": "poet"}),
     (["a", "--draft", "small"], "load_options", {"draft_path": "small"}),
     (["a", "--chat-template", "chatml"], "load_options", {"chat_template_name": "chatml"}),
+    (["--dtype", "bfloat16"], "load_options", {"dtype": "bfloat16"}),
     (["a", "--tool-format", "mistral"], "load_options", {"tool_format": "mistral"}),
     (["a", "--template-dir", "t", "--chat-template", "chatml"], "worker_args", ("--template-dir", "t")),
     (["--context-len", "4096", "--kv-bits", "8"], "load_options", {"context_len": 4096, "kv_bits": 8}),
@@ -40,7 +45,9 @@ CASES: list[tuple[list[str], str, object]] = [
         "load_options",
         {"reasoning_start": "<a>", "reasoning_end": "</a>"},
     ),
+    (["--truncate-inputs"], "truncate_inputs", True),
     (["--strict-tools"], "strict_tools", True),
+    (["--reasoning-field", "both"], "reasoning_field", "both"),
     (["--reasoning", "off"], "reasoning", "off"),
     (["--reasoning", "on", "--force-reasoning"], "force_reasoning", True),
     (["--worker", "ssh -T studio 'lmwire worker'"], "worker_command", ("ssh", "-T", "studio", "lmwire worker")),
@@ -65,6 +72,7 @@ CASES: list[tuple[list[str], str, object]] = [
     (["--max-queue", "3"], "max_requests", 3),
     (["--step-limit", "90"], "step_limit_s", 90.0),
     (["--step-limit", "0"], "step_limit_s", 0.0),
+    (["--mcp-timeout", "5m"], "mcp_timeout_s", 300.0),
     (["--keep-alive", "2s"], "keep_alive_s", 2.0),
     (["--client-timeout", "5"], "client_timeout_s", 5.0),
     (["--drain", "0"], "drain_s", 0.0),
@@ -93,6 +101,23 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str, environment: dict[st
     return shown.err
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--adapter", "poet"),
+        ("--draft", "small"),
+        ("--chat-template", "chatml"),
+        ("--tool-format", "mistral"),
+        ("--trust-remote-code",),
+        ("--any-model-name",),
+        ("--worker", "lmwire worker"),
+    ],
+)
+def test_options_of_the_named_models_keep_other_models_out(options: tuple[str, ...]) -> None:
+    assert parse(["a", "--preload", *options], {}).only
+    assert not parse(["a", "--preload"], {}).only
+
+
 def test_by_default_the_models_on_this_machine_are_served_to_this_machine() -> None:
     assert parse([], {}) == Settings()
     assert Settings().host == "127.0.0.1"
@@ -119,7 +144,11 @@ def test_every_option_can_come_from_the_environment(argv: Sequence[str], field: 
 
 
 def test_every_setting_can_be_typed() -> None:
-    assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {"api_keys", "warnings"}
+    assert {field.name for field in fields(Settings)} == {field for _, field, _ in CASES} | {
+        "api_keys",
+        "mcp_servers",
+        "warnings",
+    }
 
 
 @pytest.mark.parametrize(
@@ -155,6 +184,7 @@ def test_every_setting_can_be_typed() -> None:
         (["a", "--allow-paths"], "--allow-paths: only the models that are named are served"),
         (["a", "b", "--any-model-name"], "--any-model-name: any name stands for one model"),
         (["--preload"], "--preload: name the models to load"),
+        (["a", "--no-only", "--adapter", "poet"], "--no-only: --adapter holds for the named models alone"),
         (["--adapter", "poet"], "--adapter: it belongs to one model"),
         (["a", "b", "--draft", "small"], "--draft: it belongs to one model"),
         (["--chat-template", "chatml"], "--chat-template: it belongs to one model"),

@@ -54,6 +54,14 @@ def test_a_server_takes_its_options_from_variables_and_a_file(tmp_path: Path, mo
         assert asked(server.url, "POST", CHAT, chat_body("hello " * 100, model="mock")).status == 413
 
 
+def test_model_path_of_a_file_names_the_model(tmp_path: Path) -> None:
+    file = written(tmp_path, "MODEL_PATH='/my models/a'\n")
+    assert parse(["--env-file", file], {}).models == ("/my models/a",)
+    assert parse(["--env-file", file, "b"], {}).models == ("b",)
+    assert parse(["--env-file", file], {"LMWIRE_SERVE_MODEL": "c"}).models == ("c",)
+    assert parse([], {"MODEL_PATH": "/my models/a"}).models == ()
+
+
 @pytest.mark.slow
 def test_a_file_in_the_current_directory_is_read_only_if_it_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("LMWIRE_SERVE_API_KEY=k-1\n")

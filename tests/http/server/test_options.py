@@ -14,7 +14,7 @@ from support.http.http_server import MOCK, Server, served, served_process, stopp
 from support.http.ports import unused_port
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.models.adapters import write_adapter
-from support.models.fake_hub import Hub, running
+from support.models.fake_hub import only_hub
 from support.models.misbehaving_models import RAISES, write_misbehaving_model
 from support.process.worker_process import SECONDS
 
@@ -211,10 +211,7 @@ def test_a_model_is_downloaded_for_a_request_if_that_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "owner/small"
-    with running(Hub(write_model(tmp_path / "served"), name)) as hub:
-        monkeypatch.setenv("HF_ENDPOINT", hub.url)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with only_hub(name, tmp_path, monkeypatch) as hub:
         with served() as server:
             assert (ask(server, model=name).status, hub.requests) == (404, [])
         with served("--download") as server:

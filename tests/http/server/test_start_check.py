@@ -8,7 +8,7 @@ import pytest
 from random_model import write_model
 from support.http.http_server import ServerProcess, served_process
 from support.http.raw_http import asked
-from support.models.fake_hub import Hub, running
+from support.models.fake_hub import Hub, only_hub
 from support.process.worker_process import SECONDS
 
 pytestmark = pytest.mark.slow
@@ -18,10 +18,7 @@ NAME = "owner/Small-Model"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with running(Hub(write_model(tmp_path / "served"), NAME)) as hub:
-        monkeypatch.setenv("HF_ENDPOINT", hub.url)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with only_hub(NAME, tmp_path, monkeypatch) as hub:
         yield hub
 
 

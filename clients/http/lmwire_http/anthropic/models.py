@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -24,12 +24,14 @@ class AnthropicModel(Struct, kw_only=True, tag_field="type", tag="model"):
     display_name: str
     created_at: str
     """Time of the model files; 1970 if unknown."""
+    lifecycle: Literal["active"] = "active"
+    """State of every model that is on the machine: requests can use it."""
     max_input_tokens: int | UnsetType = UNSET
     """Context length in tokens; absent if unknown."""
 
 
 class AnthropicModels(Struct, kw_only=True):
-    """A page of the models, loaded ones first."""
+    """A page of the models: those that the operator has named come first, then loaded ones."""
 
     data: list[AnthropicModel]
     has_more: bool

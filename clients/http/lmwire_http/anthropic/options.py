@@ -5,7 +5,7 @@ from typing import Any, Final
 from lmwire import ChatOptions, TemplateOptions
 
 from ..http.unknown_fields import UnknownFields
-from ..inference.options import given_fields, shared_fields, token_biases
+from ..inference.options import REPETITION_FIELDS, given_fields, repetition_options, shared_fields, token_biases
 from .request import (
     ChooseAny,
     ChooseNone,
@@ -20,7 +20,9 @@ from .tool_set import ToolSet
 _NO_EDIT: Final = ("clear_thinking_20251015", "all")
 _PROMPT_OPTIONS: Final = shared_fields(CountTokensRequest, TemplateOptions, converted=("tools",))
 _CHAT_OPTIONS: Final = shared_fields(
-    MessagesRequest, ChatOptions, converted=("temperature", "tools", "tool_choice", "strict_media", "logit_bias")
+    MessagesRequest,
+    ChatOptions,
+    converted=("temperature", "tools", "tool_choice", "strict_media", "logit_bias", *REPETITION_FIELDS),
 )
 
 
@@ -50,10 +52,10 @@ def chat_options(body: MessagesRequest, tools: ToolSet, unknown: UnknownFields) 
         unknown: See `prompt_options`.
 
     Raises:
-        ApiError: A logit bias is invalid; see also `prompt_options`.
+        ApiError: A logit bias or a sequence breaker is invalid; see also `prompt_options`.
     """
     options = prompt_options(body, tools, unknown) | given_fields(body, *_CHAT_OPTIONS) | _tool_choice_options(body)
-    options |= token_biases(body.logit_bias)
+    options |= {**token_biases(body.logit_bias), **repetition_options(body)}
     if body.temperature is not None:
         options["temperature"] = body.temperature
     options["strict_media"] = body.strict_media is True

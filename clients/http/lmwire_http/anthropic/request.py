@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from ..inference.options import LogitBias
-from ..limits import JsonObject, Messages, Parts, ShortList, StopStrings, Tools
+from ..limits import BannedStrings, DryBreakers, JsonObject, Messages, Parts, ShortList, StopStrings, Tools
 
 
 class StrictStruct(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -417,6 +417,12 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     penalty_window: int | None = None
+    dry_multiplier: float | None = None
+    dry_base: float | None = None
+    dry_allowed_length: int | None = None
+    dry_range: int | None = None
+    dry_sequence_breakers: str | DryBreakers | None = None
+    banned_strings: str | BannedStrings | None = None
     logit_bias: LogitBias | None = None
     seed: int | None = None
     include_stop: bool | None = None

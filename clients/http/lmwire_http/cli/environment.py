@@ -1,6 +1,7 @@
 """Arguments of `lmwire serve` from the command line, the environment, the file of `--env-file` and the config file."""
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,9 @@ from ..http.api_keys import ENVIRONMENT_VARIABLE, exposure_warning
 from .parser import Parser
 
 _KEY_VARIABLES: Final = (ENVIRONMENT_VARIABLE, "LMWIRE_SERVE_API_KEY")
+
+_MODEL_PATH: Final = "MODEL_PATH"
+"""The model in a file of proxy-inference-engine's. In the environment, the name may belong to another program."""
 
 
 class InvalidEnvFile(ValueError):
@@ -85,5 +89,7 @@ def _add_variables(parser: Parser, file: Path, environment: MutableMapping[str, 
         parser.error(str(error))
     for name, value in variables.items():
         environment.setdefault(name, value)
+    if _MODEL_PATH in variables:
+        environment.setdefault("LMWIRE_SERVE_MODEL", shlex.quote(variables[_MODEL_PATH]))
     warning = exposure_warning("--env-file", file) if variables.keys() & set(_KEY_VARIABLES) else None
     return [warning] if warning else []

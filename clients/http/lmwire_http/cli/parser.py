@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 
 from lmwire.cli.option_sources import Flag, SourcedParser
 
-from ..settings import MIB, LogLevel, Settings
+from ..settings import MIB, LogLevel, ReasoningField, Settings
 from .arg_types import (
     ArgumentGroup,
     collector_url,
@@ -33,7 +33,8 @@ the table [serve] of the config file: see lmwire config."""
 _EXAMPLES: Final = """\
 examples:
   lmwire serve                                          any model on this machine
-  lmwire serve mlx-community/Qwen3-0.6B-4bit --preload  one model, loaded at once
+  lmwire serve mlx-community/Qwen3-0.6B-4bit            one model
+  lmwire serve mlx-community/Qwen3-0.6B-4bit --preload  any model on this machine, this one loaded at once
   lmwire serve ./chat ./embed --memory 24G --idle 10m   two models, unloaded when idle
   lmwire serve MODEL --host 0.0.0.0 --api-key-file keys.txt
   lmwire serve MODEL --uds /run/lmwire.sock
@@ -52,6 +53,13 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         help="a folder, a hub id (owner/name) or an alias (default: any model on this machine)",
     )
     parser.add_argument("--preload", action=Flag, help="load the models when the server starts")
+    parser.add_argument(
+        "--only",
+        action=Flag,
+        default=None,
+        help="serve no other models than the named ones (default: off with --preload, which loads them and serves the "
+        "others on this machine, too; on without it, and with options for one model)",
+    )
     parser.add_argument("--download", action=Flag, help="download models that are not on this machine")
     parser.add_argument(
         "--any-model-name",
@@ -89,6 +97,12 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--context-len", type=count, metavar="N", help="context length in tokens, answer included")
     parser.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        help="convert numbers that are not quantized to this type (default: as in the files, but float32 for float16 "
+        "on a CPU, which is very slow there)",
+    )
     parser.add_argument(
         "--generation-config",
         choices=("model", "none"),
@@ -183,6 +197,11 @@ def _add_answers(group: ArgumentGroup) -> None:
         "16 for /v1/completions)",
     )
     group.add_argument(
+        "--truncate-inputs",
+        action=Flag,
+        help="cut off the ends of texts for /v1/embeddings that are longer than the model takes (default: refuse them)",
+    )
+    group.add_argument(
         "--strict-tools",
         action=Flag,
         help="make the arguments of tool calls follow their schema, unless a tool has `strict`: false",
@@ -191,6 +210,11 @@ def _add_answers(group: ArgumentGroup) -> None:
         "--reasoning",
         choices=("on", "off"),
         help="whether models reason if the request does not say (default: as the model does)",
+    )
+    group.add_argument(
+        "--reasoning-field",
+        choices=get_args(ReasoningField),
+        help=f"name of the reasoning in chat completions (default: {Settings.reasoning_field})",
     )
     group.add_argument(
         "--force-reasoning",
@@ -237,6 +261,20 @@ def _add_access(group: ArgumentGroup, defaults: Settings) -> None:
         type=origin,
         metavar="ORIGIN",
         help="allow web pages of this origin, such as http://localhost:3000, or of any with '*'; repeat for more",
+    )
+    group.add_argument(
+        "--mcp-config",
+        type=Path,
+        metavar="FILE",
+        help="let the chat page and other clients call the tools of the MCP servers in this file, a JSON object with "
+        "`mcpServers` as other programs have it; its programs are started",
+    )
+    group.add_argument(
+        "--mcp-timeout",
+        dest="mcp_timeout_s",
+        type=positive_duration,
+        metavar="TIME",
+        help=f"longest time of a call of a tool (default: {defaults.mcp_timeout_s:g})",
     )
     group.add_argument("--page", action=Flag, default=defaults.page, help="serve the chat page at / (default: on)")
     group.add_argument(

@@ -7,12 +7,18 @@ as long, since the nearest binary number is hard to find.
 """
 
 import asyncio
+import sys
 import zlib
 from array import array
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 from ..errors import ApiError
 from ..limits import JSON_DEPTH, JSON_WEIGHT
@@ -20,6 +26,10 @@ from ..pool.fair_queue import FairQueue
 
 _WINDOW_BITS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """For each encoding of a body, the argument that makes zlib expect its header."""
+_ZSTD: Final = "zstd"
+_ZSTD_WINDOW_BITS: Final = 23
+"""8 MiB, the most memory that RFC 9659 lets a body's encoder ask of its decoder."""
+_ENCODINGS: Final = "gzip, deflate, zstd"
 _UNENCODED: Final = ("", "identity")
 _PIECE_BYTES: Final = 64 * 1024
 """Bytes of one step. Other threads run between steps."""
@@ -51,9 +61,9 @@ def check_content_encoding(encoding: str) -> None:
     Raises:
         ApiError: The encoding is not supported.
     """
-    if (name := _normalized(encoding)) not in _UNENCODED and name not in _WINDOW_BITS:
-        problem = "the body must be uncompressed, or have the content-encoding gzip or deflate"
-        raise ApiError(415, problem, code="unsupported_media_type", headers={"accept-encoding": "gzip, deflate"})
+    if _normalized(encoding) not in _UNENCODED and not is_compressed(encoding):
+        problem = "the body must be uncompressed, or have the content-encoding gzip, deflate or zstd"
+        raise ApiError(415, problem, code="unsupported_media_type", headers={"accept-encoding": _ENCODINGS})
 
 
 def body_too_long(limit: int) -> ApiError:
@@ -89,7 +99,7 @@ class BodyCollector:
 
 def is_compressed(encoding: str) -> bool:
     """Return whether a body with this encoding must be decompressed."""
-    return _normalized(encoding) in _WINDOW_BITS
+    return (name := _normalized(encoding)) in _WINDOW_BITS or name == _ZSTD
 
 
 def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
@@ -104,12 +114,12 @@ def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
         ApiError: The body is too long, or it does not have its encoding.
     """
     name = _normalized(encoding)
-    if name not in _WINDOW_BITS or not body:
+    if not is_compressed(encoding) or not body:
         return body
-    decompressor = zlib.decompressobj(_WINDOW_BITS[name])
+    decompressor = _decompressor(name)
     try:
         whole = decompressor.decompress(body, limit + 1)
-    except zlib.error as error:
+    except (zlib.error, zstd.ZstdError) as error:
         raise _wrong_encoding(name, str(error)) from error
     if len(whole) > limit:
         raise body_too_long(limit)
@@ -118,6 +128,13 @@ def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
     if decompressor.unused_data:
         raise _wrong_encoding(name, "something follows its end")
     return whole
+
+
+def _decompressor(name: str) -> Any:
+    """Return an object with the methods of zlib's, which zstd's shares."""
+    if name == _ZSTD:
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_BITS})
+    return zlib.decompressobj(_WINDOW_BITS[name])
 
 
 def _wrong_encoding(name: str, problem: str) -> ApiError:

@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import ParamSpec, Protocol, TypeVar
 
+from lmwire.mcp import McpServers
 from lmwire_protocol import events
 
 from ..errors import ApiError
@@ -72,6 +73,8 @@ class AppState:
     """Responses of /v1/responses that requests can continue."""
     show_progress: ShowProgress
     """Shows how far prefills have come."""
+    mcp_servers: McpServers | None
+    """Servers of tools; None if the operator has configured none."""
 
 
 def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloads) -> AppState:
@@ -94,6 +97,7 @@ def make_app_state(settings: Settings, show_progress: ShowProgress = log_downloa
         ignored_field_log=IgnoredFieldLog(),
         response_store=ResponseStore(settings.max_stored_responses),
         show_progress=show_progress,
+        mcp_servers=McpServers(settings.mcp_servers, settings.mcp_timeout_s) if settings.mcp_servers else None,
     )
 
 

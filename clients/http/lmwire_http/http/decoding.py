@@ -15,7 +15,7 @@ from ..errors import ApiError, invalid_field, too_many
 from ..limits import FORM_HEAD_BYTES, FORM_PARTS
 from ..settings import Settings
 from .body import check_content_encoding
-from .unknown_fields import UnknownFields, is_resolvable
+from .unknown_fields import UnknownFields, is_resolvable, names_at
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ _QUOTED_CHARACTERS: Final = 2048
 _TOO_LONG: Final = re.compile(r"Expected `(?P<kind>array|object)` of length <= (?P<limit>\d+)")
 _KINDS: Final = {"array": "items", "object": "members"}
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
+_UNKNOWN_NAMES: Final = ("Invalid value", "Invalid enum value")
+"""Beginnings of a decoder's sentences about a word that is none of those that a field takes."""
 _DISPOSITION: Final = b"content-disposition"
 
 
@@ -75,7 +77,7 @@ def decode_json(body: bytes, type: type[T], unknown: UnknownFields) -> T:
     try:
         return _decode(body.removeprefix(BOM_UTF8), type, unknown)
     except msgspec.ValidationError as error:
-        raise _validation_error(str(error)) from error
+        raise _validation_error(str(error), type) from error
     except (msgspec.DecodeError, UnicodeError) as error:
         problem = "it is not UTF-8; send it as UTF-8" if _is_other_unicode(body) else str(error)
         raise ApiError(400, f"the body is not JSON: {problem}", code="invalid_json") from error
@@ -98,7 +100,7 @@ def convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool =
     try:
         return _convert(value, type, unknown, strict=strict)
     except msgspec.ValidationError as error:
-        raise _validation_error(str(error)) from error
+        raise _validation_error(str(error), type) from error
 
 
 def check_template(body: object, settings: Settings) -> None:
@@ -140,7 +142,7 @@ def _convert(value: Any, type: type[T], unknown: UnknownFields, *, strict: bool)
     return msgspec.convert(unknown.resolve(value, type), type, strict=strict)
 
 
-def _validation_error(problem: str) -> ApiError:
+def _validation_error(problem: str, type: Any) -> ApiError:
     if len(problem) > 2 * _QUOTED_CHARACTERS:
         problem = f"{problem[:_QUOTED_CHARACTERS]}…{problem[-_QUOTED_CHARACTERS:]}"
     place = _PLACE.search(problem)
@@ -150,6 +152,8 @@ def _validation_error(problem: str) -> ApiError:
         return too_many(path, int(found["limit"]), _KINDS[found["kind"]])
     if field := _FIELD.search(sentence):
         path = f"{path}.{field['name']}" if path else field["name"]
+    if sentence.startswith(_UNKNOWN_NAMES) and (names := names_at(type, path)):
+        sentence += f"; must be {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
     return invalid_field(f"{path}: {sentence}" if path else sentence, path or None)
 
 

@@ -52,6 +52,7 @@ _ERROR_DESCRIPTIONS: Final = {
     429: "Too many requests are waiting.",
     500: "The server or the model's process failed on this request.",
     501: "The model or its worker does not support the request.",
+    502: "The tool or its MCP server failed.",
     503: "The model's process has exited or cannot start, or the server is stopping.",
     504: "The request exceeded its time limit.",
     507: "The request, or the model, takes more memory than there is.",

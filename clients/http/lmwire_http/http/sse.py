@@ -26,19 +26,23 @@ def data_event(value: object) -> bytes:
     return b"data: " + _encode(value) + b"\n\n"
 
 
+_PLACE: Final = "\x00the text\x00"
+"""Stands for the text in a template. No name has it."""
+
+
 class TextEventTemplate:
     """Encoder of events that differ only in one text, such as those for tokens. The rest is encoded once.
 
     Args:
-        value: Returns the event's value for a text. The text must be the last string in the value.
+        value: Returns the event's value for a text, which may be at several places of it.
     """
 
     def __init__(self, value: Callable[[str], object]) -> None:
-        self._before, _, self._after = data_event(value("")).rpartition(_encode(""))
+        self._parts = data_event(value(_PLACE)).split(_encode(_PLACE))
 
     def event(self, text: str) -> bytes:
         """Return the event with this text."""
-        return self._before + _encode(text) + self._after
+        return _encode(text).join(self._parts)
 
 
 class NamedEventEncoder:

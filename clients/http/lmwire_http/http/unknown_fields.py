@@ -30,6 +30,7 @@ _MAX_LOGGED: Final = 256
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _UNSHOWN_NAME: Final = "(unusual name)"
 _HEAD: Final = re.compile(r"\w+", re.ASCII)
+_STEP: Final = re.compile(r"\[[^\]]*\]|[^.\[]+")
 _INDEX: Final = re.compile(r"\[\d+\]", re.ASCII)
 
 _NEVER_IGNORED: Final = {
@@ -48,6 +49,10 @@ _NEVER_IGNORED: Final = {
             "stop stop_sequences stop_sequence stop_token_ids bad_words allowed_token_ids max_tokens "
             "max_completion_tokens max_output_tokens max_new_tokens max_length n_predict",
             "end the answer with this API's own fields",
+        ),
+        (
+            "dry_multiplier banned_strings mirostat mirostat_mode smoothing_factor dynatemp_range",
+            "use repetition_penalty, frequency_penalty, xtc_probability or logit_bias, or turn it off",
         ),
         (
             "n best_of use_beam_search echo suffix logprobs top_logprobs prompt_logprobs translate",
@@ -154,14 +159,15 @@ class UnknownFields:
             return path
         return alias + path[head.end() :] if head[0] in self._renamed else alias
 
-    def _resolve(self, value: Any, expected: inspect.Type, path: str, shown: str) -> Any:
-        """Return the value without unknown fields.
+    def _resolve(self, value: Any, expected: inspect.Type, path: str, shown: str, *, is_whole: bool = False) -> Any:
+        """Return the value without unknown fields, and without nulls of optional ones.
 
         Args:
             value: The data.
             expected: Its type.
             path: The path in the body, for errors.
             shown: The path without indices, for the log and the header.
+            is_whole: Whether unknown fields stay, for the decoder's error to name them.
         """
         if isinstance(value, list):
             items = next((each for each in _members(expected) if isinstance(each, inspect.ListType)), None)
@@ -170,16 +176,18 @@ class UnknownFields:
             if items.max_length is not None and len(cast(list[Any], value)) > items.max_length:
                 raise too_many(path, items.max_length)
             return [
-                self._resolve(item, items.item_type, f"{path}[{index}]", f"{shown}[]")
+                self._resolve(item, items.item_type, f"{path}[{index}]", f"{shown}[]", is_whole=is_whole)
                 for index, item in enumerate(cast(list[Any], value))
             ]
         if isinstance(value, dict):
             body = cast(dict[str, Any], value)
             struct = _struct_of(body, expected)
-            return self._resolve_struct(body, struct, path, shown) if struct else body
+            return self._resolve_struct(body, struct, path, shown, is_whole=is_whole) if struct else body
         return value
 
-    def _resolve_struct(self, value: dict[str, Any], struct: inspect.StructType, path: str, shown: str) -> Any:
+    def _resolve_struct(
+        self, value: dict[str, Any], struct: inspect.StructType, path: str, shown: str, *, is_whole: bool
+    ) -> Any:
         if len(value) > UNKNOWN_FIELDS:
             raise too_many(path, UNKNOWN_FIELDS, "fields")
         fields = {field.encode_name: field.type for field in struct.fields}
@@ -188,9 +196,11 @@ class UnknownFields:
         for name, item in value.items():
             if item is None and name in optional:
                 continue
-            if name in fields and name not in CHECKED_WHOLE:
-                known[name] = self._resolve(item, fields[name], _join(path, name), _join(shown, name))
-            elif name in fields or name == struct.tag_field or not struct.forbid_unknown_fields:
+            if name in fields:
+                place, place_shown = _join(path, name), _join(shown, name)
+                all_of_it = is_whole or name in CHECKED_WHOLE
+                known[name] = self._resolve(item, fields[name], place, place_shown, is_whole=all_of_it)
+            elif name == struct.tag_field or not struct.forbid_unknown_fields:
                 known[name] = item
         for name, item in value.items():
             if name not in fields and name not in known and item is not None:
@@ -198,7 +208,7 @@ class UnknownFields:
                     self._rename(name, item, known)
                 elif not path and name in IDLE_FIELDS:
                     self.idle_s = idle_limit(item, name)
-                elif self.are_refused:
+                elif self.are_refused or is_whole:
                     known[name] = item  # the decoder's error names it
                 else:
                     self._ignore(name, item, path, shown)
@@ -267,6 +277,35 @@ def renamed_field(alias: Alias) -> str | None:
         return next((name for name, item in alias(value).items() if item is value), None)
     except ValueError:
         return None
+
+
+def names_at(type: Any, path: str) -> list[str]:
+    """Return the words that a field takes, such as the roles of a message; empty for a field of another type.
+
+    Args:
+        type: The type of the body.
+        path: The path of the field.
+    """
+    places = [_type_info(type)]
+    for step in _STEP.findall(path):
+        places = [each for place in places for member in _members(place) for each in _within(member, step)]
+    literals = [member for place in places for member in _members(place) if isinstance(member, inspect.LiteralType)]
+    return list(dict.fromkeys(str(value) for literal in literals for value in literal.values))
+
+
+def _within(place: inspect.Type, step: str) -> list[inspect.Type]:
+    """Return the types of a member of a list or an object, by its index or its name."""
+    match place:
+        case inspect.ListType() if step.startswith("["):
+            return [place.item_type]
+        case inspect.DictType() if step.startswith("["):
+            return [place.value_type]
+        case inspect.StructType() if step == place.tag_field:
+            return [inspect.LiteralType((cast(str, place.tag),))]
+        case inspect.StructType():
+            return [field.type for field in place.fields if field.encode_name == step]
+        case _:
+            return []
 
 
 def is_resolvable(error: msgspec.ValidationError) -> bool:

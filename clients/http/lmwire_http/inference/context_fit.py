@@ -1,4 +1,7 @@
-"""Prompts that outgrow the context, for an API whose server shortens them: the oldest turns go first."""
+"""Prompts and texts that outgrow the context, for an API whose server shortens them.
+
+The oldest turns of a conversation go first. A text to embed keeps its beginning.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,6 +15,8 @@ from .media import has_media
 _OVERHEAD_TOKENS: Final = 1024
 """More tokens than a chat template adds to a conversation."""
 _INSTRUCTIONS: Final = ("system", "developer")
+_MAX_CHARACTERS: Final = 128
+"""Characters of a token on average that no text exceeds. What is beyond is cut without counting tokens."""
 
 
 async def fit_conversation(
@@ -67,6 +72,29 @@ async def fit_text(worker: AsyncWorker, text: str, options: dict[str, Any], cont
         return
     if await worker.count_tokens(text) > context_len:
         _truncate(options, context_len)
+
+
+async def fit_inputs(worker: AsyncWorker, texts: Sequence[str], context_len: int | None) -> list[str]:
+    """Return texts to embed without the ends that the context cannot hold.
+
+    Args:
+        worker: The worker with the model, which counts tokens.
+        texts: The texts.
+        context_len: The model's context in tokens; None if unknown.
+
+    Raises:
+        LmwireError: The worker cannot count the tokens.
+    """
+    return [text if context_len is None else await _fit_input(worker, text, context_len) for text in texts]
+
+
+async def _fit_input(worker: AsyncWorker, text: str, context_len: int) -> str:
+    if _is_short(text, context_len):
+        return text
+    text = text[: context_len * _MAX_CHARACTERS]
+    while text and (count := await worker.count_tokens(text)) > context_len:
+        text = text[: min(len(text) * context_len // count, len(text) - 1)]
+    return text
 
 
 def _is_short(prompt: object, context_len: int) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,9 +11,13 @@ from lmwire_protocol import events
 
 from ..errors import invalid_field
 from ..http.unknown_fields import Alias
-from ..limits import Biases
+from ..limits import Biases, DryBreakers
 from ..settings import Settings
 
+FORMAT_TOKENS: Final = 16_384
+"""Longest answer in a format, in tokens, if nobody sets a limit: a list or a text in a schema need never end."""
+_OFF: Final = {"top_p": 1.0, "repetition_penalty": 1.0}
+"""For each field whose 0 turns it off in other servers, the value that does so here."""
 _TEMPERATURE: Final = 1.0
 """Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
 _REASONING_VARIABLES: Final = (
@@ -59,12 +63,14 @@ def with_generation_defaults(
         max_tokens: The API's limit; None if it has none.
     """
     limit = max_tokens if settings.default_max_tokens is None else settings.default_max_tokens
+    if limit is None and options.get("format"):
+        limit = FORMAT_TOKENS
     defaults: dict[str, Any] = {"temperature": _TEMPERATURE}
     if model.sampling_defaults:
         defaults |= msgspec.to_builtins(model.sampling_defaults)
     if limit is not None:
         defaults["max_tokens"] = limit
-    return {**defaults, **options}
+    return {**defaults, **options, **{name: off for name, off in _OFF.items() if options.get(name) == 0}}
 
 
 def with_chat_defaults(options: dict[str, Any], settings: Settings) -> dict[str, Any]:
@@ -124,9 +130,72 @@ def token_biases(given: LogitBias | None) -> Mapping[str, dict[int, float]]:
     return {"logit_bias": {int(key): bias for key, bias in given.items()}}
 
 
+REPETITION_FIELDS: Final = (
+    *("dry_multiplier", "dry_base", "dry_allowed_length", "dry_range", "dry_sequence_breakers"),
+    "banned_strings",
+)
+"""Fields against repetitions whose values have further forms in other servers."""
+
+
+class RepetitionParams(Protocol):
+    """A request with these fields."""
+
+    dry_multiplier: float | None
+    dry_range: int | None
+    dry_sequence_breakers: str | list[str] | None
+    banned_strings: str | list[str] | None
+
+
+def repetition_options(body: RepetitionParams) -> dict[str, Any]:
+    """Return the fields of DRY, if it is on, and the banned strings as the client library takes them.
+
+    Other servers take one banned string by itself, the breakers as JSON, and a negative range for all tokens.
+
+    Args:
+        body: The request's body.
+
+    Raises:
+        ApiError: The breakers are not a list of strings.
+    """
+    options: dict[str, Any] = {}
+    if body.banned_strings:
+        alone = isinstance(body.banned_strings, str)
+        options["banned_strings"] = [body.banned_strings] if alone else body.banned_strings
+    if not body.dry_multiplier:
+        return options
+    options |= given_fields(cast(Struct, body), *REPETITION_FIELDS[:-1])
+    if body.dry_range is not None:
+        options["dry_range"] = max(0, body.dry_range)
+    if isinstance(body.dry_sequence_breakers, str):
+        options["dry_sequence_breakers"] = _breakers(body.dry_sequence_breakers)
+    return options
+
+
+def _breakers(text: str) -> list[str]:
+    """Return the breakers in a JSON list, whose brackets may be missing."""
+    field = "dry_sequence_breakers"
+    try:
+        return msgspec.json.decode(text if text.startswith("[") else f"[{text}]", type=DryBreakers)
+    except msgspec.DecodeError as error:  # of the JSON or of its types
+        problem = "must be a list of at most 64 strings, or such a list as JSON"
+        raise invalid_field(f"{field}: {problem}", field) from error
+
+
 def renamed(name: str) -> Alias:
     """Return the alias that stands for a field with the same value."""
     return lambda value: {name: value}
+
+
+def _tokens(name: str) -> Alias:
+    """Return the alias that stands for a number of tokens. A negative one stands for all, as 0 does."""
+
+    def set_tokens(value: Any) -> Mapping[str, Any]:
+        if type(value) is not int:
+            raise ValueError("must be an integer")
+        return {name: max(0, value)}
+
+    set_tokens.__doc__ = f"Set `{name}`. A negative number stands for all tokens, as 0 does."
+    return set_tokens
 
 
 def _cache_mode(value: Any) -> Mapping[str, Any]:
@@ -138,10 +207,13 @@ def _cache_mode(value: Any) -> Mapping[str, Any]:
 
 SAMPLING_ALIASES: Final[Mapping[str, Alias]] = {
     "repeat_penalty": renamed("repetition_penalty"),
+    "rep_pen": renamed("repetition_penalty"),
     "repetition_context_size": renamed("penalty_window"),
+    **dict.fromkeys(("penalty_range", "repetition_range", "rep_pen_range"), _tokens("penalty_window")),
+    "dry_penalty_last_n": _tokens("dry_range"),
     "cache_prompt": _cache_mode,
 }
-"""Aliases of every request that generates text: those of llama.cpp's and mlx-lm's servers."""
+"""Aliases of every request that generates text: those of llama.cpp's, mlx-lm's and tabbyAPI's servers."""
 TEMPLATE_ALIASES: Final[Mapping[str, Alias]] = {
     "chat_template_kwargs": renamed("template_args"),
     "template_vars": renamed("template_args"),

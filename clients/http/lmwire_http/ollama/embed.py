@@ -11,6 +11,7 @@ from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
 from ..http.keep_alive import KeepAlive, idle_limit, keeping_alive
+from ..inference.context_fit import fit_inputs
 from ..inference.generation import check_capability, lease_worker
 from ..inference.options import given_fields
 from ..limits import Inputs
@@ -25,6 +26,8 @@ class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     input: str | Inputs[str] | None = None
     """One or several texts. Without a text, the model is loaded."""
     dimensions: int | None = None
+    truncate: bool | None = None
+    """False refuses a text that is longer than the model takes. Otherwise its end is cut off."""
     keep_alive: KeepAlive | None = None
 
 
@@ -106,6 +109,8 @@ async def _embed_texts(
             check_capability(lease, "embed", body.model)
             if not texts:
                 return _Embedded([], 0, ready_at)
+            if not (isinstance(body, EmbedRequest) and body.truncate is False):
+                texts = await fit_inputs(lease.worker, texts, lease.model.context_len)
             vectors, usage = await lease.worker.embed(texts, **options)
     context.record_usage(usage)
     return _Embedded([vector.tolist() for vector in vectors], usage.prompt_tokens, ready_at)

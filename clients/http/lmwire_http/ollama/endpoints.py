@@ -17,6 +17,7 @@ from ..inference.chat import run_chat
 from ..inference.context_fit import fit_text
 from ..inference.generation import Generation, run_generation
 from ..pool import Lease
+from .history import read_context, write_context
 from .request import (
     GenerateRequest,
     OllamaChatRequest,
@@ -33,9 +34,8 @@ from .response import AnswerMessage, AnswerPart, ChatResponse, GenerateResponse,
 _MESSAGE: Final = re.compile(r"messages\[(\d+)\](?:\.content(?:\[(\d+)\])?)?.*")
 _UNSUPPORTED: Final = {
     "template": "templates of requests are not supported here; leave it out, or send a whole prompt with `raw`",
-    "context": "is not supported; send the conversation to /api/chat, which uses the cached prompt",
 }
-_CONVERSATION: Final = ("system", "images")
+_CONVERSATION: Final = ("system", "images", "context")
 """Fields that only a prompt in the chat template has."""
 
 
@@ -88,17 +88,33 @@ async def _generate(context: RequestContext, body: GenerateRequest) -> Reply:
     _check(body)
     if not (body.prompt or body.suffix):
         return await load_or_unload(context, body, _generate_line)
-    start = _continue_prompt if body.raw or body.suffix else _answer_prompt
-    return await reply_with_answer(context, body, start(context, body, body.prompt or ""), _generate_line)
+    if body.raw or body.suffix:
+        continued = _continue_prompt(context, body, body.prompt or "")
+        return await reply_with_answer(context, body, continued, _generate_line)
+    messages = await context.beside_loop(_conversation, body)
+    return await reply_with_answer(
+        context,
+        body,
+        _answer_prompt(context, body, messages),
+        _generate_line,
+        lambda answer: {"context": write_context(messages, answer)},
+    )
+
+
+def _conversation(body: GenerateRequest) -> list[MessageDict]:
+    """Return the messages that the prompt ends. A `system` takes the place of the one in the context."""
+    messages = read_context(body.context) if body.context else []
+    if body.system:
+        others = messages[1:] if messages and messages[0]["role"] == "system" else messages
+        system: MessageDict = {"role": "system", "content": body.system}
+        messages = [system, *others]
+    user: MessageDict = {"role": "user", "content": content_with_images(body.prompt or "", body.images)}
+    return [*messages, user]
 
 
 def _answer_prompt(
-    context: RequestContext, body: GenerateRequest, prompt: str
+    context: RequestContext, body: GenerateRequest, messages: list[MessageDict]
 ) -> partial[AbstractAsyncContextManager[Generation]]:
-    user: MessageDict = {"role": "user", "content": content_with_images(prompt, body.images)}
-    messages = [user]
-    if body.system:
-        messages.insert(0, {"role": "system", "content": body.system})
     return partial(
         run_chat,
         context,
@@ -141,6 +157,8 @@ def _prompt_field(body: GenerateRequest, field: str) -> str:
         return client_field(field)
     if body.system and found[1] == "0":
         return "system"
+    if body.context and found[2] is None:
+        return "prompt"
     return f"images[{found[2]}]" if int(found[2] or 0) < len(body.images or ()) else "prompt"
 
 

@@ -23,6 +23,7 @@ from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.options import renamed
 from ..inference.template_support import refused_field
 from ..pool import ServedModel
+from .model_files import Weights, read_licence, read_weights, short_number
 from .request import without_tag
 
 Capability: TypeAlias = Literal["completion", "tools", "thinking", "vision", "audio", "insert", "embedding"]
@@ -59,20 +60,27 @@ class ModelDetails(Struct, kw_only=True):
     family: str
     """The architecture's name in config.json."""
     families: list[str]
-    parameter_size: Literal[""] = ""
-    """Unknown: the files do not have it."""
+    parameter_size: str
+    """Such as `7.6B`; empty if the files are on another machine."""
     quantization_level: str
-    """Such as `int4`; empty for weights that are not quantized."""
+    """Such as `int4`, or the type of weights that are not quantized, such as `BF16`."""
 
 
 def details_of(served: ServedModel) -> ModelDetails:
-    """Return the form of a model."""
+    """Return the form of a model. It may read files."""
     family = served.model_type or ""
+    weights = weights_of(served)
     return ModelDetails(
         family=family,
         families=[family] if family else [],
-        quantization_level=f"int{served.bits}" if served.bits else "",
+        parameter_size=short_number(weights.parameters),
+        quantization_level=f"int{served.bits}" if served.bits else weights.type,
     )
+
+
+def weights_of(served: ServedModel) -> Weights:
+    """Return what the files of a model say of its weights. It reads them once."""
+    return read_weights(served.path, served.bits, served.created)
 
 
 def digest_of(served: ServedModel) -> str:
@@ -136,7 +144,7 @@ class ListedModel(Struct, kw_only=True):
 
 
 class ListedModels(Struct, kw_only=True):
-    """All models, loaded ones first."""
+    """All models: those that the operator has named, then loaded ones."""
 
     models: list[ListedModel]
 
@@ -165,18 +173,19 @@ class LoadedModels(Struct, kw_only=True):
 
 
 async def _list_models(context: RequestContext, _: None) -> Json:
-    return Json(ListedModels(models=[_to_listed(served) for served in await context.state.pool.served_models()]))
+    served = await context.state.pool.served_models()
+    return Json(ListedModels(models=await asyncio.to_thread(lambda: [_to_listed(model) for model in served])))
 
 
 async def _list_loaded(context: RequestContext, _: None) -> Json:
     pool = context.state.pool
     statuses = {status.id: status for status in pool.statuses()}
-    models = [
-        _to_loaded(served, statuses[served.id].remaining_s, len(statuses[served.id].replicas))
+    loaded = [
+        (served, statuses[served.id].remaining_s, len(statuses[served.id].replicas))
         for served in await pool.served_models()
         if served.loaded and served.id in statuses
     ]
-    return Json(LoadedModels(models=models))
+    return Json(LoadedModels(models=await asyncio.to_thread(lambda: [_to_loaded(*each) for each in loaded])))
 
 
 def _to_listed(served: ServedModel) -> ListedModel:
@@ -239,14 +248,16 @@ class ShowResponse(Struct, kw_only=True):
     """A model."""
 
     modelfile: str
+    license: str
+    """The licence's text, or its name; empty if the files have neither."""
     parameters: str
     """The model's own sampling defaults, one a line; empty if it has none or is not loaded."""
     template: str
     """The chat template; empty if it is unknown."""
     details: ModelDetails
     model_info: dict[str, Any]
-    """`general.architecture`, and with it as prefix `context_length`; for a loaded model also `block_count` and
-    `embedding_length`."""
+    """`general.architecture`, `general.parameter_count`, and with the architecture as prefix `context_length`; for a
+    loaded model also `block_count` and `embedding_length`."""
     capabilities: list[Capability]
     """Empty if they are unknown before the first load."""
     modified_at: datetime
@@ -269,12 +280,14 @@ async def _show(context: RequestContext, body: ShowRequest) -> Json:
     served = await context.state.pool.served_model(without_tag(body.model))
     context.model = served.id
     template = await asyncio.to_thread(_read_template, Path(served.path))
+    details = await asyncio.to_thread(details_of, served)
     return Json(
         ShowResponse(
             modelfile=f"FROM {served.id}\n",
+            license=await asyncio.to_thread(read_licence, served.path),
             parameters=_parameters(served.loaded),
             template=template,
-            details=details_of(served),
+            details=details,
             model_info=_model_info(served, body.model),
             capabilities=await find_capabilities(context, served, template),
             modified_at=modified_at(served),
@@ -284,6 +297,8 @@ async def _show(context: RequestContext, body: ShowRequest) -> Json:
 
 def _model_info(served: ServedModel, name: str) -> dict[str, Any]:
     info: dict[str, Any] = {"general.basename": name}
+    if parameters := weights_of(served).parameters:
+        info["general.parameter_count"] = parameters
     if family := served.model_type:
         info["general.architecture"] = family
         if served.context_len:

@@ -153,7 +153,7 @@ class GenerateRequest(AnswerRequest, kw_only=True, forbid_unknown_fields=True):
     template: str | None = None
     """Not supported, unless empty."""
     context: TokenList[int] | None = None
-    """Not supported, unless empty."""
+    """The conversation so far, which the last line of the answer before had. Not with `raw` or `suffix`."""
 
 
 def generation_options(body: AnswerRequest) -> dict[str, Any]:

@@ -84,6 +84,8 @@ class GenerateResponse(Line, kw_only=True):
 
     response: str = ""
     thinking: str | UnsetType = UNSET
+    context: list[int] | UnsetType = UNSET
+    """The conversation with this answer, to send back unchanged with the next prompt. The numbers are not token ids."""
 
 
 def end_fields(context: RequestContext, generation: Generation) -> dict[str, Any]:
@@ -205,6 +207,7 @@ async def reply_with_answer(
     body: AnswerRequest,
     generate: Callable[[], AbstractAsyncContextManager[Generation]],
     make_line: MakeLine,
+    continue_with: Callable[[str], dict[str, Any]] = lambda _: {},
 ) -> Reply:
     """Return an answer, as a stream unless the request forbids it.
 
@@ -213,8 +216,9 @@ async def reply_with_answer(
         body: The request's body.
         generate: Starts the generation.
         make_line: Makes the API's lines.
+        continue_with: Returns the fields of the last line that depend on the whole content.
     """
-    answer = _Answer(context, body, generate, make_line)
+    answer = _Answer(context, body, generate, make_line, continue_with)
     return await answer.whole() if body.stream is False else LineStream(answer.lines())
 
 
@@ -248,8 +252,10 @@ class _Answer:
         body: AnswerRequest,
         generate: Callable[[], AbstractAsyncContextManager[Generation]],
         make_line: MakeLine,
+        continue_with: Callable[[str], dict[str, Any]],
     ) -> None:
         self._context, self._model, self._generate, self._make_line = context, body.model, generate, make_line
+        self._continue_with = continue_with
         self._idle_s = idle_limit(body.keep_alive)
         self._parts = PartBuilder()
 
@@ -261,18 +267,23 @@ class _Answer:
                 async for batch in generation:
                     parts += self._parts.add(batch)
                 end = end_fields(self._context, generation)
-        return Json(self._make_line(join_parts([*parts, *self._parts.end()]), model=self._model, **end))
+        whole = join_parts([*parts, *self._parts.end()])
+        return Json(self._make_line(whole, model=self._model, **end, **self._continue_with(whole.content)))
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield the answer's lines as they come."""
+        texts: list[str] = []
         with keeping_alive(self._context, self._idle_s):
             async with self._generate() as generation:
                 async for batch in generation:
                     if parts := self._parts.add(batch):
+                        texts += [part.content for part in parts]
                         yield b"".join([self._line(part) for part in parts])
                 end = end_fields(self._context, generation)
-        last = self._make_line(AnswerPart(), model=self._model, **end)
-        yield b"".join([*map(self._line, self._parts.end()), _encode(last), b"\n"])
+        rest = self._parts.end()
+        content = "".join([*texts, *(part.content for part in rest)])
+        last = self._make_line(AnswerPart(), model=self._model, **end, **self._continue_with(content))
+        yield b"".join([*map(self._line, rest), _encode(last), b"\n"])
 
     def _line(self, part: AnswerPart) -> bytes:
         return _encode(self._make_line(part, model=self._model)) + b"\n"

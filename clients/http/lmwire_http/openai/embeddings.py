@@ -11,6 +11,7 @@ from msgspec import Struct
 from ..errors import invalid_field, too_many
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Json, Reply
+from ..inference.context_fit import fit_inputs
 from ..inference.generation import check_capability, lease_worker
 from ..inference.options import given_fields
 from ..limits import INPUTS, TokenList
@@ -24,10 +25,13 @@ class EmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     input: str | TokenList[str | int | TokenList[int]]
     """One or several texts. Token ids are not supported."""
     dimensions: int | None = None
-    encoding_format: Literal["float", "base64"] | None = None
-    """Base64 encodes little-endian float32."""
+    encoding_format: str | None = None
+    """`float` or `base64`, in any letter case. Base64 encodes little-endian float32."""
     user: str | None = None
     """Ignored."""
+    truncate: bool | None = None
+    """lmwire's own field: cut off the end of a text that is longer than the model takes. If absent, as the server does
+    (`--truncate-inputs`)."""
     normalize: bool | None = None
     """lmwire's own field: false keeps vectors at their original length instead of 1."""
 
@@ -59,12 +63,17 @@ class Embeddings(Struct, kw_only=True):
 
 async def _create_embeddings(context: RequestContext, body: EmbeddingRequest) -> Reply:
     texts = _texts(body)
+    encoding = (body.encoding_format or "float").lower()
+    if encoding not in _ENCODINGS:
+        raise invalid_field("encoding_format: must be float or base64", "encoding_format")
     options: Any = given_fields(body, "dimensions", "normalize")
     async with lease_worker(context, body.model, rename=partial(_client_field, body)) as lease:
         check_capability(lease, "embed", body.model)
+        if context.state.settings.truncate_inputs if body.truncate is None else body.truncate:
+            texts = await fit_inputs(lease.worker, texts, lease.model.context_len)
         vectors, usage = await lease.worker.embed(texts, **options)
     context.record_usage(usage)
-    written = _base64 if body.encoding_format == "base64" else _numbers
+    written = _ENCODINGS[encoding]
     return Json(
         Embeddings(
             data=[Embedding(index=index, embedding=written(vector)) for index, vector in enumerate(vectors)],
@@ -102,6 +111,7 @@ def _base64(vector: "array[float]") -> str:
     return base64.b64encode(vector).decode()
 
 
+_ENCODINGS: Final = {"float": _numbers, "base64": _base64}
 EMBEDDINGS: Final = Endpoint(
     method="POST",
     path="/v1/embeddings",

@@ -140,7 +140,7 @@ class ToolCall(Struct, kw_only=True, forbid_unknown_fields=True):
 
 class _Message(Struct, tag_field="role", kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
-    """Ignored: chat templates know no names of speakers besides the role."""
+    """The speaker, whose name reaches templates that write it; of a tool's message, the function."""
 
 
 class SystemMessage(_Message, tag="system"):
@@ -236,6 +236,13 @@ def wire_arguments(written: str | dict[str, Any]) -> dict[str, Any] | str:
 
 
 def _wire_message(message: Message, path: str, ids: CallIds) -> MessageDict:
+    wire = _wire_fields(message, path, ids)
+    if message.name:
+        wire["name"] = message.name
+    return wire
+
+
+def _wire_fields(message: Message, path: str, ids: CallIds) -> MessageDict:
     match message:
         case SystemMessage():
             return {"role": "system", "content": wire_content(message.content, path)}
@@ -284,14 +291,11 @@ def _calls(message: AssistantMessage) -> list[ToolCall]:
 def _wire_result(
     message: ToolMessage | FunctionMessage, call_id: str, field: str, path: str, ids: CallIds
 ) -> MessageDict:
-    wire: MessageDict = {
+    return {
         "role": "tool",
         "tool_call_id": ids.of_result(call_id, field),
         "content": wire_content(message.content or "", path),
     }
-    if message.name:
-        wire["name"] = message.name
-    return wire
 
 
 def client_field(messages: list[Message], field: str) -> str:

@@ -94,7 +94,7 @@ class Model(Struct, kw_only=True):
 
 
 class Models(Struct, kw_only=True):
-    """All models, loaded ones first."""
+    """All models: those that the operator has named, then loaded ones."""
 
     object: Literal["list"] = "list"
     data: list[Model]

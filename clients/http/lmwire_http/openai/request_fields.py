@@ -10,8 +10,15 @@ from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
 from ..errors import invalid_field
-from ..inference.options import LogitBias, given_fields, shared_fields, token_biases
-from ..limits import JsonObject, StopStrings
+from ..inference.options import (
+    REPETITION_FIELDS,
+    LogitBias,
+    given_fields,
+    repetition_options,
+    shared_fields,
+    token_biases,
+)
+from ..limits import BannedStrings, DryBreakers, JsonObject, StopStrings
 from ..settings import Settings
 from .response_fields import UsageSoFar
 
@@ -77,17 +84,24 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     xtc_threshold: float | None = None
     repetition_penalty: float | None = None
     penalty_window: int | None = None
+    dry_multiplier: float | None = None
+    dry_base: float | None = None
+    dry_allowed_length: int | None = None
+    dry_range: int | None = None
+    dry_sequence_breakers: str | DryBreakers | None = None
+    banned_strings: str | BannedStrings | None = None
     min_tokens: Count | None = None
     ignore_eos: bool | None = None
     include_stop: bool | None = None
     truncate: Literal["none", "left", "middle"] | None = None
     cache: Literal["on", "off", "pin"] | None = None
+    cache_report: bool | None = None
     timeout_ms: int | None = None
     format: Format | None = None
 
 
 _OPTIONS: Final = shared_fields(
-    GenerationParams, GenerateOptions, converted=("temperature", "seed", "stop", "logit_bias")
+    GenerationParams, GenerateOptions, converted=("temperature", "seed", "stop", "logit_bias", *REPETITION_FIELDS)
 )
 
 
@@ -95,9 +109,9 @@ def generation_options(body: GenerationParams) -> GenerateOptions:
     """Return the fields as the client library takes them.
 
     Raises:
-        ApiError: A logit bias is invalid.
+        ApiError: A logit bias or a sequence breaker is invalid.
     """
-    options: Any = {**given_fields(body, *_OPTIONS), **token_biases(body.logit_bias)}
+    options: Any = {**given_fields(body, *_OPTIONS), **token_biases(body.logit_bias), **repetition_options(body)}
     if body.temperature is not None:
         options["temperature"] = body.temperature
     if body.seed is not None:
@@ -114,7 +128,9 @@ def client_field(body: GenerationParams, field: str) -> str:
         body: The request's body.
         field: The path of the worker's field.
     """
-    return "stop" if field == "stop[0]" and isinstance(body.stop, str) else field
+    name = field.removesuffix("[0]")
+    is_alone = name in ("stop", "banned_strings") and isinstance(getattr(body, name), str)
+    return name if is_alone else field
 
 
 def usage_chunk(body: GenerationParams, settings: Settings) -> UsageChunk | None:

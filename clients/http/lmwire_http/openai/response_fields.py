@@ -69,6 +69,8 @@ class PromptDetails(Struct, kw_only=True):
     """Details of the prompt's tokens."""
 
     cached_tokens: int
+    cache_miss: events.CacheMiss | UnsetType = UNSET
+    """The place at which the prompt ceased to be known to the cache; with `cache_report`."""
 
 
 class CompletionDetails(Struct, kw_only=True):
@@ -91,15 +93,19 @@ class Usage(Struct, kw_only=True):
     """Absent until the request has ended."""
 
 
-def total_usage(*used: events.Usage) -> Usage:
-    """Return the sum of the workers' reports."""
+def total_usage(*results: events.ResultDone) -> Usage:
+    """Return the sum of the workers' reports, with the cache miss of a request that has one prompt."""
+    used = [result.usage for result in results]
+    miss = results[0].cache_miss if len(results) == 1 else None
     prompt = sum(each.prompt_tokens for each in used)
     completion = sum(each.completion_tokens for each in used)
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         total_tokens=prompt + completion,
-        prompt_tokens_details=PromptDetails(cached_tokens=sum(each.cached_tokens for each in used)),
+        prompt_tokens_details=PromptDetails(
+            cached_tokens=sum(each.cached_tokens for each in used), cache_miss=UNSET if miss is None else miss
+        ),
         completion_tokens_details=CompletionDetails(
             reasoning_tokens=sum(each.reasoning_tokens for each in used),
             accepted_prediction_tokens=sum(each.draft_accepted for each in used),

@@ -1,4 +1,4 @@
-"""POST /v1/tokenize and POST /v1/detokenize, as clients of vLLM and llama-server use them.
+"""POST /v1/tokenize, /v1/detokenize and /v1/apply-template, as clients of vLLM and llama-server use them.
 
 The two servers have the same paths and different bodies. A request with `content` gets llama-server's response.
 """
@@ -38,11 +38,28 @@ _TEMPLATE_FIELDS: Final = (
 _NO_PIECES: Final = "is not supported; POST /detokenize returns the text of tokens"
 
 
-class TokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A text or a conversation to tokenize. One of `content`, `prompt` and `messages` is given."""
+class TemplateFields(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields that change the prompt of a conversation, with the meaning of chat completions."""
 
     model: str = ""
     """May be absent, or `default`, if exactly one model is served."""
+    tools: Tools[Tool] | None = None
+    chat_template: str | None = None
+    template_args: JsonObject | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    prefix: str | None = None
+    reasoning_effort: ReasoningEffort | None = None
+
+
+class TemplateRequest(TemplateFields, kw_only=True, forbid_unknown_fields=True):
+    """A conversation to turn into a prompt."""
+
+    messages: Annotated[Messages[Message], Meta(min_length=1)]
+
+
+class TokenizeRequest(TemplateFields, kw_only=True, forbid_unknown_fields=True):
+    """A text or a conversation to tokenize. One of `content`, `prompt` and `messages` is given."""
 
     content: str | None = None
     """llama-server: a text."""
@@ -56,18 +73,17 @@ class TokenizeRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     prompt: str | None = None
     """vLLM: a text."""
     messages: Annotated[Messages[Message], Meta(min_length=1)] | None = None
-    """vLLM: a conversation. The fields from `tools` on have the meaning of chat completions."""
+    """vLLM: a conversation. Only then may the request have the fields that change its prompt."""
     add_special_tokens: bool | None = None
     """Add the tokens that the tokenizer puts around a text. If absent, they are added to `prompt`."""
     return_token_strs: bool | None = None
     """Not supported."""
-    tools: Tools[Tool] | None = None
-    chat_template: str | None = None
-    template_args: JsonObject | None = None
-    add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
-    prefix: str | None = None
-    reasoning_effort: ReasoningEffort | None = None
+
+
+class RenderedPrompt(Struct, kw_only=True):
+    """The text of a prompt, special tokens included, as llama-server returns it."""
+
+    prompt: str
 
 
 class ContentTokens(Struct, kw_only=True):
@@ -133,7 +149,7 @@ async def _tokenize_text(
         return await lease.worker.tokenize(text, add_special_tokens=add_special_tokens), lease.model
 
 
-async def _tokenize_messages(context: RequestContext, body: TokenizeRequest, given: list[Message]) -> Tokenized:
+async def _tokenize_messages(context: RequestContext, body: TemplateFields, given: list[Message]) -> Tokenized:
     messages = await context.beside_loop(wire_messages, given)
     options = given_fields(body, *_TEMPLATE_FIELDS)
     if body.tools:
@@ -168,6 +184,11 @@ def _check(body: TokenizeRequest) -> None:
         raise invalid_field(f"{misplaced}: goes with `messages`; leave it out", misplaced)
 
 
+async def _apply_template(context: RequestContext, body: TemplateRequest) -> Reply:
+    tokens, _ = await _tokenize_messages(context, body, body.messages)
+    return Json(RenderedPrompt(prompt=tokens.text))
+
+
 async def _detokenize(context: RequestContext, body: DetokenizeRequest) -> Reply:
     async with lease_for_prompt(
         context, body.model, (), {}, rename=lambda field: field.replace("token_ids", "tokens", 1)
@@ -176,17 +197,18 @@ async def _detokenize(context: RequestContext, body: DetokenizeRequest) -> Reply
     return Json(DetokenizedText(prompt=text, content=text))
 
 
+_ALIASES: Final = {
+    **TEMPLATE_ALIASES,
+    "enable_thinking": reasoning_aliases(lambda effort: {"reasoning_effort": effort})["enable_thinking"],
+    "response_prefix": renamed("prefix"),
+}
 TOKENIZE: Final = Endpoint(
     method="POST",
     path="/v1/tokenize",
     summary="Turn a text or a conversation into tokens.",
     handler=_tokenize,
     request_type=TokenizeRequest,
-    aliases={
-        **TEMPLATE_ALIASES,
-        "enable_thinking": reasoning_aliases(lambda effort: {"reasoning_effort": effort})["enable_thinking"],
-        "response_prefix": renamed("prefix"),
-    },
+    aliases=_ALIASES,
     response_type=PromptTokens | ContentTokens,
 )
 DETOKENIZE: Final = Endpoint(
@@ -196,4 +218,13 @@ DETOKENIZE: Final = Endpoint(
     handler=_detokenize,
     request_type=DetokenizeRequest,
     response_type=DetokenizedText,
+)
+APPLY_TEMPLATE: Final = Endpoint(
+    method="POST",
+    path="/v1/apply-template",
+    summary="Turn a conversation into a prompt, as llama.cpp's server does.",
+    handler=_apply_template,
+    request_type=TemplateRequest,
+    aliases=_ALIASES,
+    response_type=RenderedPrompt,
 )

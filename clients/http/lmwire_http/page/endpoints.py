@@ -20,13 +20,14 @@ _MEDIA_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
 }
 _GREETING: Final = b"Ollama is running"
 """Ollama's own words, which its clients look for."""
 _INDEX: Final = "index.html"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "media-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "font-src 'self'; media-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """Everything comes from this server. Texts that become HTML or code are refused, whoever wrote them."""
@@ -120,7 +121,7 @@ FILE: Final = Endpoint(
     path="/page/{file:path}",
     summary="Return a file of the chat page.",
     handler=_serve_file,
-    text_media_types=("text/javascript", "text/css", "image/svg+xml", "text/plain"),
+    text_media_types=("text/javascript", "text/css", "image/svg+xml", "text/plain", "font/woff2"),
     error_statuses=(404,),
     is_public=True,
 )

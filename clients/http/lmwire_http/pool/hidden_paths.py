@@ -24,6 +24,11 @@ _FAULTS_OF_SERVER: Final = ("engine_error", "internal", "bad_model")
 _FOLDER_OPTIONS: Final = {"adapter_path": "the adapter", "draft_path": "the draft model"}
 
 
+def hide_paths(message: str) -> str:
+    """Return a message without anything that looks like a path."""
+    return _PATH.sub(_HIDDEN, message)
+
+
 class PathRedactor:
     """Filter of texts that replaces the folders of one model by names, and other paths where any may occur.
 
@@ -48,7 +53,7 @@ class PathRedactor:
         for path, name in sorted(self._names.items(), key=lambda item: len(item[0]), reverse=True):
             if os.path.isabs(path) and len(path) > 1:
                 message = re.sub(rf"{re.escape(path)}(?![\w-])", lambda _, name=name: name, message)
-        return _PATH.sub(_HIDDEN, message) if any_path else message
+        return hide_paths(message) if any_path else message
 
     @contextmanager
     def redacting(self, loaded: events.ModelDone | None) -> Generator[None]:

@@ -25,7 +25,7 @@ _LISTING_TTL_S: Final = 10.0
 _FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)")
 _REMOTE_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)", re.DOTALL)
 """A path on the worker's machine, which may be another one. A hub id has exactly one slash."""
-_DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
+DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
 _DEFAULT_NAMES: Final = frozenset({"", "default", "default_model"})
 """Names for the only model that is served. mlx_lm.server has the last."""
@@ -153,6 +153,7 @@ class ModelResolver:
         trusts_code = settings.load_options.get("trust_remote_code")
         self._listing = partial(listing, trust_remote_code=True) if trusts_code else listing
         self._settings, self._clock, self._check_names = settings, clock, check_names
+        self._named = ModelCatalog(())
         self._catalogue = ModelCatalog(())
         self._listed_at: float | None = None
         self._unusable = ModelCatalog(())
@@ -167,40 +168,44 @@ class ModelResolver:
         """
         if self._settings.models:
             specs = [await self._resolve_configured(name) for name in self._settings.models]
-            self._catalogue = ModelCatalog(_with_base_names(specs))
+            self._named = ModelCatalog(_with_base_names(specs))
 
     async def resolve(self, name: str, recent: ModelSpec | None = None) -> ModelSpec:
         """Return the model that a client names.
 
         Args:
-            name: The name. If it is empty, `default` or `default_model`, it stands for the only served model. If
-                it is that of a Claude model and no model here has it, it stands for the first one of the settings, for
-                the only one, or for the recent one.
+            name: The name. If it is empty, `default` or `default_model`, it stands for the only model of the
+                settings, or for the only one on this machine. If it is that of a Claude model and no model here has
+                it, it stands for the first one of the settings, for the only one, or for the recent one.
             recent: The model that conversations have used last.
 
         Raises:
             ApiError: No model has that name, or several have it.
         """
-        if self._settings.models:
-            spec = self._catalogue.find(name)
-        elif self._settings.worker_command:
-            spec = self._resolve_for_custom_worker(name)
-        else:
-            spec = await self._resolve_local(name)
+        spec = self._named.find(name)
+        if spec is None and self._settings.serves_others:
+            if self._settings.worker_command:
+                spec = self._resolve_for_custom_worker(name)
+            else:
+                spec = await self._resolve_local(name)
         if spec is None and (name in _DEFAULT_NAMES or self._settings.any_model_name):
             spec = await self._only_model()
         if spec is None and _CLAUDE.match(name):
             spec = await self._model_for_claude(recent)
         if spec is None or spec.problem:
-            # Only the log gives the reason: the error must not reveal which files exist on this machine.
-            for unusable in [spec] if spec else self._unusable.find_all(name):
-                _log.warning("a request named the model %s, which cannot run: %s", unusable.id, unusable.problem)
+            unusable = [spec] if spec else self._unusable.find_all(name) if self._settings.serves_others else []
+            for model in unusable:
+                _log.warning("a request named the model %s, which cannot run: %s", model.id, model.problem)
+            if len(unusable) == 1 and unusable[0].kind:  # its files are whole
+                problem = f"the model {name[:200]!r} cannot be loaded here: {unusable[0].problem}"
+                raise ApiError(501, problem, code="unsupported", param="model")
+            # Otherwise only the log gives the reason: the error must not reveal which files exist on this machine.
             raise unknown_model(name, self._runnable()) if name else missing_model(self._runnable())
         return spec
 
     async def list_models(self) -> list[ModelSpec]:
         """Return all models that can run, sorted by name."""
-        if not (self._settings.models or self._settings.worker_command):
+        if self._settings.serves_others and not self._settings.worker_command:
             await self._refresh(older_than=_LISTING_TTL_S)
         return self._runnable()
 
@@ -210,29 +215,31 @@ class ModelResolver:
 
     def forget(self) -> None:
         """Discard the listing, which has turned out to be outdated."""
-        if not self._settings.models:
-            self._listed_at = None
-            self._catalogue = self._unusable = ModelCatalog(())
-            self._folders.clear()
+        self._listed_at = None
+        self._catalogue = self._unusable = ModelCatalog(())
+        self._folders.clear()
 
     async def _only_model(self) -> ModelSpec | None:
-        models = await self.list_models()
+        models = list(self._named) or await self.list_models()
         return models[0] if len(models) == 1 else None
 
     async def _model_for_claude(self, recent: ModelSpec | None) -> ModelSpec | None:
         if self._settings.models:
-            return self._catalogue.find(self._settings.models[0])
+            return self._named.find(self._settings.models[0])
         return await self._only_model() or recent
 
     def _runnable(self) -> list[ModelSpec]:
-        return sorted((spec for spec in self._catalogue if not spec.problem), key=lambda spec: spec.id.lower())
+        """Return the models that requests can name and that can run, sorted by name."""
+        specs = {spec.path: spec for spec in self._catalogue if not spec.problem and self._settings.serves_others}
+        specs |= {spec.path: spec for spec in self._named}
+        return sorted(specs.values(), key=lambda spec: spec.id.lower())
 
     async def _resolve_configured(self, name: str) -> ModelSpec:
         """Return the model for a name from the settings. The operator may name a model to download."""
         folder = os.path.expanduser(name)
         if self._settings.worker_command:
             return ModelSpec(id=name, path=name)
-        if _FOLDER.match(name) or (os.path.isdir(folder) and not _DOWNLOADABLE.fullmatch(name)):
+        if _FOLDER.match(name) or (os.path.isdir(folder) and not DOWNLOADABLE.fullmatch(name)):
             [model] = await self._list_folders(folder)
             if model.problem:
                 raise model_not_found(f"the model {name} cannot run: {model.problem}")
@@ -270,7 +277,7 @@ class ModelResolver:
             await self._refresh(older_than=_LISTING_TTL_S)
             spec = self._catalogue.find(name)
         may_download = self._settings.download and not (spec or is_folder or _CLAUDE.match(name))
-        if may_download and _DOWNLOADABLE.fullmatch(name):
+        if may_download and DOWNLOADABLE.fullmatch(name):
             id = next((unusable.id for unusable in self._unusable.find_all(name)), name)
             return ModelSpec(id=id, path=id)
         return spec
@@ -291,7 +298,7 @@ class ModelResolver:
         """
         async with self._refresh_lock:
             if self._listed_at is None or self._clock() - self._listed_at > older_than:
-                paths = bool(self._settings.models) or self._settings.allow_paths
+                paths = not self._settings.serves_others or self._settings.allow_paths
                 specs = [_to_spec(model, by_path=paths) for model in await self._list_folders()]
                 self._catalogue = ModelCatalog(spec for spec in specs if not spec.problem)
                 self._unusable = ModelCatalog(spec for spec in specs if spec.problem)

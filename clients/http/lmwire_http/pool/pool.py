@@ -21,6 +21,7 @@ from lmwire_protocol import events
 
 from ..errors import ApiError, api_error
 from ..settings import Settings
+from .downloads import Downloads
 from .hidden_paths import PathRedactor
 from .managed_model import ManagedModel
 from .memory_budget import DeviceGauge, MemoryBudget
@@ -71,11 +72,12 @@ class Pool:
     ) -> None:
         self._settings, self._clock, self._show_progress = settings, clock, show_progress
         self._resolver = ModelResolver(settings, listing, clock)
-        self._budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_limit)
+        self.budget: MemoryBudget[ManagedModel] = MemoryBudget(settings.memory_limit)
         self._gauge = None if settings.worker_command else DeviceGauge(measure_device)
-        self._lifecycle = ModelLifecycle(self._budget, settings.memory_wait_s, self._gauge)
-        self._models: dict[str, ManagedModel] = {}
-        self._idle_reaper = IdleReaper(self._models.values, self._lifecycle, self._budget, settings.idle_s, clock)
+        self.lifecycle = ModelLifecycle(self.budget, settings.memory_wait_s, self._gauge)
+        self.models: dict[str, ManagedModel] = {}
+        self.idle_reaper = IdleReaper(self.models.values, self.lifecycle, self.budget, settings.idle_s, clock)
+        self.downloads = Downloads(settings, self._resolver.forget)
         self._limiting: asyncio.Task[None] | None = None
         self._reaping: asyncio.Task[None] | None = None
 
@@ -88,7 +90,7 @@ class Pool:
         await self._resolver.start()
         if self._settings.preload:
             await self._preload()
-        self._reaping = asyncio.create_task(self._idle_reaper.run())
+        self._reaping = asyncio.create_task(self.idle_reaper.run())
 
     async def close(self) -> None:
         """End all workers at once, and return when they have exited."""
@@ -96,7 +98,8 @@ class Pool:
             if task:
                 task.cancel()
         self._resolver.close()
-        await self._lifecycle.close(list(self._models.values()))
+        await self.downloads.cancel()
+        await self.lifecycle.close(list(self.models.values()))
 
     @asynccontextmanager
     async def lease(
@@ -163,28 +166,37 @@ class Pool:
             ApiError: The model does not exist, or requests use it.
         """
         spec = await self._resolver.resolve(name)
-        model = self._models.get(spec.id) or self._find_loaded(spec)
+        model = self.models.get(spec.id) or self._find_loaded(spec)
         if model is None or not model.has_memory:
             return UnloadedModel(spec.id, 0)
         used = None if model.users else await model.memory_bytes(_MEASURE_S)
         if model.users:
             problem = f"{model.spec.id} has {model.users} requests; try again when they have ended"
             raise ApiError(409, problem, code="model_in_use", param="model", retry_after=_RETRY_S)
-        await asyncio.wait([self._lifecycle.unload(model)])  # it goes on if the client disconnects
+        await asyncio.wait([self.lifecycle.unload(model)])  # it goes on if the client disconnects
         return UnloadedModel(model.spec.id, used)
 
     async def served_models(self) -> list[ServedModel]:
-        """Return all models that requests can name, loaded ones first, then by name.
+        """Return all models that requests can name: those of the settings in order, then loaded ones, then others.
 
         Raises:
             ApiError: The models cannot be listed.
         """
-        served = {spec.id: self._to_served(spec) for spec in await self._resolver.list_models()}
+        specs = await self._resolver.list_models()
+        served = {spec.id: self._to_served(spec) for spec in specs}
         known = {model.loaded.path for model in served.values() if model.loaded}
-        for id, model in self._models.items():
+        for id, model in self.models.items():
             if model.loaded and model.loaded.path not in known:  # downloaded, or named by its path
                 served[id] = self._to_served(model.spec)
-        return sorted(served.values(), key=lambda model: (model.loaded is None, model.id.lower()))
+        names = {name: place for place, name in enumerate(self._settings.models)}
+        places = {
+            spec.id: min((names[name] for name in (spec.id, *spec.aliases) if name in names), default=len(names))
+            for spec in specs
+        }
+        return sorted(
+            served.values(),
+            key=lambda model: (places.get(model.id, len(names)), model.loaded is None, model.id.lower()),
+        )
 
     async def served_model(self, name: str) -> ServedModel:
         """Return the model of that name.
@@ -197,12 +209,12 @@ class Pool:
     @property
     def load_progress(self) -> LoadProgress | None:
         """Return how far a load has come; None if no load runs, or none has reported it."""
-        loading = (model.load_progress for model in self._models.values() if model.load_task)
+        loading = (model.load_progress for model in self.models.values() if model.load_task)
         return next(filter(None, loading), None)
 
     def statuses(self) -> list[ModelStatus]:
         """Return the status of each model that is or was in memory."""
-        return [model.status(self._idle_reaper.remaining_s(model)) for model in self._models.values()]
+        return [model.status(self.idle_reaper.remaining_s(model)) for model in self.models.values()]
 
     def set_idle_limit(self, model_id: str, idle_s: float) -> None:
         """Set the time without a request after which a model is unloaded. The limit ends with the next unload.
@@ -211,10 +223,10 @@ class Pool:
             model_id: The model's id. A model that is not in memory has no limit.
             idle_s: The time in seconds: 0 unloads the model when it is idle, infinity never.
         """
-        model = self._models.get(model_id)
+        model = self.models.get(model_id)
         if model and model.has_memory and not model.unload_task:
             model.idle_s = idle_s
-            self._idle_reaper.notify()
+            self.idle_reaper.notify()
 
     async def unload_when_idle(self, name: str) -> None:
         """Unload a model and return when its workers have exited, or after its last request if requests use it.
@@ -226,9 +238,9 @@ class Pool:
             ApiError: No model has that name.
         """
         spec = await self._resolver.resolve(name)
-        model = self._models.get(spec.id) or self._find_loaded(spec)
+        model = self.models.get(spec.id) or self._find_loaded(spec)
         if model and model.is_idle:
-            await asyncio.wait([self._lifecycle.unload(model)])
+            await asyncio.wait([self.lifecycle.unload(model)])
         elif model:
             self.set_idle_limit(model.spec.id, 0)
 
@@ -241,7 +253,7 @@ class Pool:
         Returns:
             A list for each model; None for a worker that does not run or does not answer in time.
         """
-        return await self._ask_workers(lambda worker: worker.stats(timeout=timeout))
+        return await self.ask_workers(lambda worker: worker.stats(timeout=timeout))
 
     async def ping(self, timeout: float) -> dict[str, list[events.PingDone | None]]:
         """Return the ping replies of each model's workers.
@@ -252,10 +264,11 @@ class Pool:
         Returns:
             A list for each model; None for a worker that does not run or does not answer in time.
         """
-        return await self._ask_workers(lambda worker: worker.ping(timeout=timeout))
+        return await self.ask_workers(lambda worker: worker.ping(timeout=timeout))
 
-    async def _ask_workers(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> dict[str, list[T | None]]:
-        models = [model for model in self._models.values() if model.is_serving]
+    async def ask_workers(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> dict[str, list[T | None]]:
+        """Return the answers of all workers that serve, by model; None for a worker that fails."""
+        models = [model for model in self.models.values() if model.is_serving]
         answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
         return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}
 
@@ -269,15 +282,15 @@ class Pool:
         """
         if not self._settings.measures_memory or newcomer.has_memory:
             return
-        if any(model.has_memory or model.load_task for model in self._models.values() if model is not newcomer):
+        if any(model.has_memory or model.load_task for model in self.models.values() if model is not newcomer):
             self._limiting = self._limiting or asyncio.create_task(self._set_default_limit())
             await asyncio.wait([self._limiting])
 
     async def _set_default_limit(self) -> None:
         if self._gauge and (memory := await self._gauge.read()):
-            self._budget.limit = memory.budget_bytes
+            self.budget.limit = memory.budget_bytes
             _log.info("all models together may take %s bytes of memory", f"{memory.budget_bytes:,}")
-            self._idle_reaper.notify()
+            self.idle_reaper.notify()
 
     async def _preload(self) -> None:
         """Load the models one by one. Each stays in use until the last is loaded, so that none displaces another."""
@@ -287,7 +300,7 @@ class Pool:
                 all_used.enter_context(self._in_use(model))
                 try:
                     await self._limit_memory(model)
-                    await self._lifecycle.ensure_loaded(model, wait=False)
+                    await self.lifecycle.ensure_loaded(model, wait=False)
                 except (LmwireError, ApiError) as error:
                     raise ApiError(503, f"{name} cannot be loaded: {error}", code="not_loaded") from error
 
@@ -301,7 +314,7 @@ class Pool:
         try:
             await self._limit_memory(model)
             with model.paths.redacting(None):
-                await self._lifecycle.ensure_loaded(model)
+                await self.lifecycle.ensure_loaded(model)
         except LmwireError as error:
             raise self._load_error(model, error) from error
 
@@ -314,11 +327,11 @@ class Pool:
             load_error.status = 501
         if load_error.code == "model_not_found":  # the listing is outdated, or the name was never valid
             self._resolver.forget()
-            self._models.pop(model.spec.id, None)
+            self.models.pop(model.spec.id, None)
         return load_error
 
     async def _resolve(self, name: str) -> ModelSpec:
-        chatting = (model for model in self._models.values() if model.loaded and "chat" in model.loaded.capabilities)
+        chatting = (model for model in self.models.values() if model.loaded and "chat" in model.loaded.capabilities)
         recent = max(chatting, key=lambda model: model.last_used, default=None)
         return await self._resolver.resolve(name, recent.spec if recent else None)
 
@@ -328,20 +341,20 @@ class Pool:
             with model.in_use(is_limited=is_limited):
                 yield
         finally:
-            self._budget.notify()
+            self.budget.notify()
             if model.idle_s is not None:
-                self._idle_reaper.notify()
+                self.idle_reaper.notify()
 
     def _managed(self, spec: ModelSpec) -> ManagedModel:
-        return self._models.get(spec.id) or self._find_loaded(spec) or self._add(spec)
+        return self.models.get(spec.id) or self._find_loaded(spec) or self._add(spec)
 
     def _find_loaded(self, spec: ModelSpec) -> ManagedModel | None:
         """Return the model that is loaded under another name, such as an alias whose hub id a download revealed."""
-        loaded = ((model, model.loaded) for model in self._models.values())
+        loaded = ((model, model.loaded) for model in self.models.values())
         return next((model for model, done in loaded if done and done.path == spec.path), None)
 
     def _add(self, spec: ModelSpec) -> ManagedModel:
-        self._models[spec.id] = ManagedModel(
+        self.models[spec.id] = ManagedModel(
             spec,
             self._settings.replicas,
             PathRedactor(spec, self._settings.load_options),
@@ -352,7 +365,7 @@ class Pool:
             step_limit_s=self._settings.step_limit_s,
             clock=self._clock,
         )
-        return self._models[spec.id]
+        return self.models[spec.id]
 
     def _load_options(self, worker: AsyncWorker) -> dict[str, Any]:
         options = self._settings.load_options
@@ -361,12 +374,12 @@ class Pool:
         return options
 
     def _make_worker(self, model: ManagedModel) -> AsyncWorker:
-        available = self._budget.available_to(model)
+        available = self.budget.available_to(model)
         share = None if available is None else max(1, available // len(model.replicas))
         return make_worker(self._settings, model.spec.id, share)
 
     def _to_served(self, spec: ModelSpec) -> ServedModel:
-        model = self._models.get(spec.id) or self._find_loaded(spec)
+        model = self.models.get(spec.id) or self._find_loaded(spec)
         loaded = model.loaded if model else None
         return ServedModel(
             id=spec.id,

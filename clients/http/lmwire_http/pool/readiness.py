@@ -133,5 +133,6 @@ def hang_problem(model: str, pings: Sequence[events.PingDone | None]) -> str | N
 
 def _models_stay_loaded(settings: Settings) -> bool:
     """Return whether the preloaded models stay in memory until the server exits."""
-    unloads_models = settings.memory_limit is not None or (settings.measures_memory and len(settings.models) > 1)
+    several = len(settings.models) > 1 or settings.serves_others
+    unloads_models = settings.memory_limit is not None or (settings.measures_memory and several)
     return settings.preload and settings.idle_s is None and not unloads_models

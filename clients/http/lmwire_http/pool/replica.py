@@ -202,7 +202,7 @@ class PrefixAffinity:
     """
 
     def __init__(self) -> None:
-        self._replicas_of: OrderedDict[int, set[int]] = OrderedDict()
+        self.replicas_of: OrderedDict[int, set[int]] = OrderedDict()
         self._choice_count = 0
         self._last_chosen: dict[int, int] = {}
         """Number of the choice that last selected each replica."""
@@ -225,7 +225,7 @@ class PrefixAffinity:
         # Among equally busy replicas, take the one that was chosen longest ago, to spread new prompts.
         least_loaded = min(candidates, key=lambda number: (load[number], self._last_chosen.get(number, 0)))
         cached_on = next(
-            (seen for link in reversed(links) if (seen := self._replicas_of.get(link, set()).intersection(candidates))),
+            (seen for link in reversed(links) if (seen := self.replicas_of.get(link, set()).intersection(candidates))),
             None,
         )
         chosen = min(cached_on, key=lambda number: load[number]) if cached_on else least_loaded
@@ -238,15 +238,15 @@ class PrefixAffinity:
 
     def forget(self, replica: int) -> None:
         """Forget the prefixes of a replica that lost its cache."""
-        for seen in self._replicas_of.values():
+        for seen in self.replicas_of.values():
             seen.discard(replica)
 
     def _remember(self, links: Sequence[int], replica: int) -> None:
         for link in reversed(links):  # short prefixes last: prompts share them, so they are forgotten last
-            self._replicas_of.setdefault(link, set()).add(replica)
-            self._replicas_of.move_to_end(link)
-        while len(self._replicas_of) > _MAX_PREFIXES:
-            self._replicas_of.popitem(last=False)
+            self.replicas_of.setdefault(link, set()).add(replica)
+            self.replicas_of.move_to_end(link)
+        while len(self.replicas_of) > _MAX_PREFIXES:
+            self.replicas_of.popitem(last=False)
 
 
 def prefix_hashes(prompt: Sequence[object]) -> Iterator[int]:

@@ -1,9 +1,12 @@
-"""POST /v1/chat/completions."""
+"""POST /v1/chat/completions, and the length of its prompt."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint, Reply, reply_with
+from ...http.endpoint import Endpoint, Json, Reply, reply_with
 from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
 from .generation import ChatGeneration
 from .image_groups import GroupedGeneration
@@ -25,6 +28,25 @@ async def _create_chat_completion(context: RequestContext, body: ChatRequest) ->
     return await reply_with(completion, stream=body.stream)
 
 
+class InputTokens(Struct, kw_only=True):
+    """The length of a prompt, as llama.cpp's server returns it."""
+
+    object: Literal["response.input_tokens"] = "response.input_tokens"
+    input_tokens: int
+
+
+async def _count_input_tokens(context: RequestContext, body: ChatRequest) -> Reply:
+    completion = await context.beside_loop(ChatGeneration, context, body)
+    return Json(InputTokens(input_tokens=await completion.count_tokens()))
+
+
+def _json_schema(value: Any) -> Mapping[str, Any]:
+    """Set `response_format`. An empty schema is any JSON value."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a JSON Schema, an object")
+    return {"response_format": {"type": "json_schema", "json_schema": {"schema": value}}}
+
+
 CHAT: Final = Endpoint(
     method="POST",
     path="/v1/chat/completions",
@@ -36,7 +58,17 @@ CHAT: Final = Endpoint(
         **TEMPLATE_ALIASES,
         **reasoning_aliases(lambda effort: {"reasoning_effort": effort}),
         "response_prefix": renamed("prefix"),
+        "json_schema": _json_schema,
     },
     response_type=ChatCompletion,
     event_type=Chunk,
+)
+COUNT_TOKENS: Final = Endpoint(
+    method="POST",
+    path="/v1/chat/completions/input_tokens",
+    summary="Count the tokens of a conversation, as llama.cpp's server does.",
+    handler=_count_input_tokens,
+    request_type=ChatRequest,
+    aliases=CHAT.aliases,
+    response_type=InputTokens,
 )

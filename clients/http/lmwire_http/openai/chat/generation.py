@@ -5,12 +5,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from lmwire import MessageDict
+from lmwire_protocol import events
 
 from ...errors import RenameField
 from ...http.context import RequestContext
 from ...http.endpoint import Json
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.chat import run_chat
+from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
 from ...inference.media import new_media
 from ..messages import wire_messages
@@ -49,6 +50,7 @@ class ChatGeneration:
             usage=usage_chunk(body, context.state.settings),
             so_far=so_far,
             has_functions=body.functions is not None,
+            reasoning_field=context.state.settings.reasoning_field,
         )
         self._progress = ProgressTracker(
             is_wanted=bool(body.return_progress), encode=self.encoder.waiting, so_far=so_far
@@ -59,8 +61,30 @@ class ChatGeneration:
         """Return the whole chat completion."""
         async with self.generation(self.messages) as generation:
             choices = await self.choices(generation)
-        has_functions = self.body.functions is not None
-        return Json(chat_completion(self.identity, choices, generation.result.usage, has_functions=has_functions))
+        return self.completion(choices, generation.result)
+
+    def completion(self, choices: list[ChoiceParts], result: events.ResultDone) -> Json:
+        """Return the chat completion of whole answers.
+
+        Args:
+            choices: The answers.
+            result: The worker's report.
+        """
+        has_functions, reasoning_field = self.body.functions is not None, self.context.state.settings.reasoning_field
+        whole = chat_completion(
+            self.identity, choices, result, has_functions=has_functions, reasoning_field=reasoning_field
+        )
+        return Json(whole)
+
+    async def count_tokens(self) -> int:
+        """Return the number of the prompt's tokens. Nothing is generated."""
+        return await count_prompt_tokens(
+            self.context,
+            self.body.model,
+            self.messages,
+            self._options,
+            rename=lambda field: client_field(self.body, field),
+        )
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""

@@ -18,7 +18,7 @@ from ...http.endpoint import Json
 from ...inference.media import last_answer
 from .generation import ChatGeneration
 from .request import ChatRequest, image_group_size
-from .response import ChoiceParts, chat_completion
+from .response import ChoiceParts
 
 _LABEL: Final = re.compile(r"\[Image (\d{1,6}): ([^\[\]\n]+)\]")
 _RESERVED: Final = re.compile(r"[^\w.+@()-]+")
@@ -163,8 +163,7 @@ class GroupedGeneration(ChatGeneration):
             async with self.generation(group.messages, group.client_field) as generation:
                 choices.append(await self.choices(generation))
                 results.append(generation.result)
-        usage = join_results(results).usage
-        return Json(chat_completion(self.identity, join_choices(headings, choices), usage, has_functions=False))
+        return self.completion(join_choices(headings, choices), join_results(results))
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""
@@ -237,7 +236,7 @@ def join_results(results: Sequence[events.ResultDone]) -> events.ResultDone:
     """Return the results of all groups as one: the first end before the model's own, and the sum of the usage."""
     result = next((result for result in results if result.finish_reason != "stop"), results[-1])
     counts = {name: sum(getattr(result.usage, name) for result in results) for name in events.Usage.__struct_fields__}
-    return replace(result, usage=events.Usage(**counts))
+    return replace(result, usage=events.Usage(**counts), cache_miss=None)
 
 
 def _group(

@@ -9,7 +9,7 @@ from msgspec import Meta
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
-from ...inference.options import ReasoningEffort, effort_options, given_fields, shared_fields
+from ...inference.options import REPETITION_FIELDS, ReasoningEffort, effort_options, given_fields, shared_fields
 from ...limits import JsonObject, Messages, ShortList, Tools
 from ...settings import MAX_IMAGE_GROUP
 from .. import messages
@@ -96,6 +96,7 @@ _CONVERTED: Final = (
     "seed",
     "stop",
     "logit_bias",
+    *REPETITION_FIELDS,
     "format",
     "tools",
     "tool_choice",

@@ -1,7 +1,7 @@
 """The body of a chat completion response."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -11,6 +11,7 @@ from lmwire_protocol import events
 from ...inference.answers import ArgumentsBuffer, Logprobs, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.generation import FinishReason, finish_reason
+from ...settings import ReasoningField
 from ..response_fields import ResponseIdentity, Usage, total_usage
 
 ChatFinishReason: TypeAlias = FinishReason | Literal["function_call"]
@@ -41,6 +42,8 @@ class AssistantMessage(Struct, kw_only=True):
     refusal: None = None
     reasoning_content: str | UnsetType = UNSET
     """The model's reasoning."""
+    reasoning: str | UnsetType = UNSET
+    """The same, on a server that was started with this name (`--reasoning-field`)."""
     tool_calls: list[ToolCall] | UnsetType = UNSET
     function_call: FunctionCall | UnsetType = UNSET
     """The call, if the request has `functions`."""
@@ -105,15 +108,21 @@ def collect_choices(
 
 
 def chat_completion(
-    identity: ResponseIdentity, choices: list[ChoiceParts], usage: events.Usage, *, has_functions: bool
+    identity: ResponseIdentity,
+    choices: list[ChoiceParts],
+    result: events.ResultDone,
+    *,
+    has_functions: bool,
+    reasoning_field: ReasoningField,
 ) -> ChatCompletion:
     """Return the response.
 
     Args:
         identity: The chat completion's id, time, model and fingerprint.
         choices: The answers.
-        usage: The worker's report.
+        result: The worker's report.
         has_functions: Whether the request has `functions`, the format before tools.
+        reasoning_field: Name of the reasoning.
 
     Raises:
         ApiError: The server has cancelled the answers.
@@ -123,14 +132,14 @@ def chat_completion(
         choices=[
             ChatChoice(
                 index=index,
-                message=_message(choice, has_functions=has_functions),
+                message=_message(choice, has_functions=has_functions, reasoning_field=reasoning_field),
                 logprobs=choice.logprobs,
                 finish_reason=chat_finish_reason(choice.answer.finish_reason, has_functions=has_functions),
                 stop_str=UNSET if choice.answer.stop is None else choice.answer.stop,
             )
             for index, choice in enumerate(choices)
         ],
-        usage=total_usage(usage),
+        usage=total_usage(result),
     )
 
 
@@ -162,9 +171,21 @@ def chat_finish_reason(reason: str, *, has_functions: bool) -> ChatFinishReason:
     return "function_call" if has_functions and found == "tool_calls" else found
 
 
-def _message(choice: ChoiceParts, *, has_functions: bool) -> AssistantMessage:
+def reasoning_fields(text: str, wanted: ReasoningField) -> dict[str, Any]:
+    """Return the fields with the reasoning of an answer, or with a part of it.
+
+    Args:
+        text: The reasoning.
+        wanted: Their names.
+    """
+    names = ("reasoning_content", "reasoning") if wanted == "both" else (wanted,)
+    return dict.fromkeys(names, text)
+
+
+def _message(choice: ChoiceParts, *, has_functions: bool, reasoning_field: ReasoningField) -> AssistantMessage:
     message = AssistantMessage(
-        content=choice.content or (None if choice.calls else ""), reasoning_content=choice.reasoning or UNSET
+        content=choice.content or (None if choice.calls else ""),
+        **(reasoning_fields(choice.reasoning, reasoning_field) if choice.reasoning else {}),
     )
     if choice.calls and has_functions:
         message.function_call = choice.calls[0].function

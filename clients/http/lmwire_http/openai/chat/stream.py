@@ -20,9 +20,10 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.answers import ArgumentsBuffer, Logprobs, TokenLogprob, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
+from ...settings import ReasoningField
 from ..request_fields import UsageChunk
 from ..response_fields import PromptProgress, ResponseIdentity, Usage, UsageSoFar, total_usage
-from .response import ChatFinishReason, chat_finish_reason
+from .response import ChatFinishReason, chat_finish_reason, reasoning_fields
 
 
 class FunctionDelta(Struct, kw_only=True, gc=False):
@@ -50,6 +51,8 @@ class Delta(Struct, kw_only=True):
     content: str | UnsetType = UNSET
     refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    """The same, on a server that was started with this name (`--reasoning-field`)."""
     tool_calls: list[ToolCallChunk] | UnsetType = UNSET
     function_call: FunctionDelta | UnsetType = UNSET
     """A part of the call, if the request has `functions`."""
@@ -89,6 +92,7 @@ class ChatStreamEncoder:
         usage: The form of the usage at the end of the stream; None without it.
         so_far: Counts the tokens for the usage in each chunk; None without it.
         has_functions: Whether the request has `functions`, the format before tools.
+        reasoning_field: Name of the reasoning.
     """
 
     def __init__(
@@ -98,12 +102,14 @@ class ChatStreamEncoder:
         usage: UsageChunk | None,
         so_far: UsageSoFar | None,
         has_functions: bool = False,
+        reasoning_field: ReasoningField = "reasoning_content",
     ) -> None:
         self._identity = identity
         self._usage_chunk = usage
         self._usage: UnsetType | None = None if usage else UNSET
         self._so_far = so_far
         self._has_functions = has_functions
+        self._reasoning_field: ReasoningField = reasoning_field
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
         self._whitespace: dict[int, tuple[str, list[TokenLogprob]]] = {}
@@ -156,7 +162,7 @@ class ChatStreamEncoder:
         frames = [self._frame(choice) for choice in choices]
         if self._usage is None:
             repeated = choices[-1] if self._usage_chunk == "choice" else None
-            frames.append(data_event(self._chunk(repeated, total_usage(result.usage))))
+            frames.append(data_event(self._chunk(repeated, total_usage(result))))
         return b"".join([*frames, DONE])
 
     def _counted_frames(self, delta: TokenDelta | ToolCallDelta, number: int, so_far: UsageSoFar) -> bytes:
@@ -180,7 +186,7 @@ class ChatStreamEncoder:
         elif delta.call:
             pass  # the text of a call, which is sent as a call
         elif reasoning := delta.reasoning:
-            choices.append(_choice(index, Delta(reasoning_content=reasoning)))
+            choices.append(_choice(index, self._reasoning_delta(reasoning)))
         elif (logprobs := content_logprobs(delta)) or delta.text:
             choices += self._add_text(index, delta.text, logprobs)
         return choices
@@ -188,8 +194,11 @@ class ChatStreamEncoder:
     def _begin(self, index: int) -> list[ChunkChoice]:
         if (index, "reasoning") in self._texts:
             return []
-        self._texts[index, "reasoning"] = self._texts_as(index, lambda text: Delta(reasoning_content=text))
+        self._texts[index, "reasoning"] = self._texts_as(index, self._reasoning_delta)
         return [_choice(index, Delta(role="assistant", content="", refusal=None))]
+
+    def _reasoning_delta(self, text: str) -> Delta:
+        return Delta(**reasoning_fields(text, self._reasoning_field))
 
     def _add_text(self, index: int, text: str, logprobs: list[TokenLogprob]) -> Iterator[ChunkChoice]:
         """Yield the content of the chunk for text. White space at the start is held back."""

@@ -20,6 +20,9 @@ from .stream import ChatStreamEncoder
 
 _SEPARATOR: Final = "\n"
 _NO_USAGE: Final = events.Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0)
+_NO_RESULT: Final = events.ResultDone(
+    id="", finish_reason="stop", seed=0, usage=_NO_USAGE, timings=events.Timings(queued_ms=0.0, total_ms=0.0)
+)
 """Speech models report no tokens."""
 
 
@@ -68,17 +71,14 @@ class TranscriptCompletion:
         """Return the whole chat completion."""
         text = "".join([text async for text in self._texts()])
         choice = ChatChoice(index=0, message=AssistantMessage(content=text), logprobs=None, finish_reason="stop")
-        completion = ChatCompletion(**self._identity._asdict(), choices=[choice], usage=total_usage(_NO_USAGE))
+        completion = ChatCompletion(**self._identity._asdict(), choices=[choice], usage=total_usage(_NO_RESULT))
         return Json(completion)
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks, one for each segment, as they come."""
         async for text in self._texts():
             yield self._encoder.text(text)
-        timings = events.Timings(queued_ms=0.0, total_ms=0.0)
-        yield self._encoder.end(
-            events.ResultDone(id="", finish_reason="stop", seed=0, usage=_NO_USAGE, timings=timings)
-        )
+        yield self._encoder.end(_NO_RESULT)
 
     async def _texts(self) -> AsyncIterator[str]:
         for number, (path, sound) in enumerate(self._sounds):

@@ -25,7 +25,7 @@ _MAX_TOKENS: Final = 16
 
 StreamItem: TypeAlias = tuple[int, Batch | events.ResultDone]
 """A prompt's number with its next deltas, or with its result."""
-PromptResult: TypeAlias = tuple[int, list[Answer], events.Usage]
+PromptResult: TypeAlias = tuple[int, list[Answer], events.ResultDone]
 """A prompt's number, its answers and its token counts."""
 
 
@@ -86,7 +86,7 @@ class PromptBatch:
             answers = await generation.answers()
             if compares_answers(self._body):
                 answers = best_answers(answers, self.n)
-            yield number, answers, generation.result.usage
+            yield number, answers, generation.result
 
     def _generation(
         self, number: int, progress: Mapping[str, Any] = _NO_OPTIONS
@@ -148,7 +148,7 @@ class CompletionGeneration:
                 logprobs=self._body.logprobs is not None,
             )
         ]
-        usage = total_usage(*(usage for _, _, usage in results))
+        usage = total_usage(*(result for _, _, result in results))
         return Json(Completion(**self._identity._asdict(), choices=choices, usage=usage))
 
     async def frames(self) -> AsyncIterator[bytes]:

@@ -40,7 +40,7 @@ class CompletionStreamEncoder:
         self._usage: UnsetType | None = None if usage else UNSET
         self._so_far = so_far
         self._last_choice: CompletionChoice | None = None
-        self._used: list[events.Usage] = []
+        self._ended: list[events.ResultDone] = []
         self._tokens: dict[int, LogprobsEncoder] = {}
         self._texts: dict[int, TextEventTemplate] = {}
 
@@ -69,7 +69,7 @@ class CompletionStreamEncoder:
         Raises:
             ApiError: The server has cancelled the answer.
         """
-        self._used.append(result.usage)
+        self._ended.append(result)
         if self._so_far:
             self._so_far.note_end(number, result.usage)
         choices: list[CompletionChoice] = []
@@ -86,7 +86,7 @@ class CompletionStreamEncoder:
         if self._usage is UNSET:
             return DONE
         repeated = self._last_choice if self._usage_chunk == "choice" else None
-        return data_event(self._chunk(repeated, total_usage(*self._used))) + DONE
+        return data_event(self._chunk(repeated, total_usage(*self._ended))) + DONE
 
     def _frames(self, number: int, delta: TokenDelta | ToolCallDelta) -> bytes:
         if self._so_far:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
-from ...inference.options import ReasoningEffort, effort_options, given_fields, shared_fields
+from ...inference.options import REPETITION_FIELDS, ReasoningEffort, effort_options, given_fields, shared_fields
 from ...limits import JsonObject, Messages, Metadata, ShortList, Tools
 from ..request_fields import (
     Count,
@@ -124,7 +124,7 @@ _UNSUPPORTED: Final = {
 }
 _CONVERTED: Final = (
     *("temperature", "seed", "stop", "logit_bias", "format", "tools", "tool_choice", "strict_media"),
-    *("top_logprobs", "reasoning", "reasoning_budget"),
+    *("top_logprobs", "reasoning", "reasoning_budget", *REPETITION_FIELDS),
 )
 _OPTIONS: Final = shared_fields(ResponseRequest, ChatOptions, converted=_CONVERTED)
 _FORMAT_FIELD: Final = re.compile(r"^format\b")

@@ -2,7 +2,8 @@
 
 /** Return the body. The last message may be an answer to continue. */
 export function chatRequest(model, messages, settings) {
-  const { system, sampling, effort, isJson, schema, tools } = settings;
+  const { system, sampling, effort, isJson, schema, truncates, offered = [] } = settings;
+  const tools = [...(settings.tools.trim() ? JSON.parse(settings.tools) : []), ...offered];
   const last = messages.at(-1);
   const isContinued = last?.role === "assistant";
   const turns = (isContinued ? messages.slice(0, -1) : messages).flatMap(wireMessage);
@@ -13,9 +14,10 @@ export function chatRequest(model, messages, settings) {
     stream_options: { include_usage: true },
     return_progress: true,
     ...sampling,
+    ...(truncates && { truncate: "left" }),
     ...(effort && { reasoning_effort: effort }),
     ...(isJson && { response_format: responseFormat(schema) }),
-    ...(tools.trim() && { tools: JSON.parse(tools) }),
+    ...(tools.length && { tools }),
     ...(isContinued && { prefix: last.content }),
   };
 }

@@ -1,13 +1,16 @@
 // The conversations of this browser, and the one that is open.
 import { Observable } from "../observable.js";
+import { NEW_CHAT } from "../notices.js";
 import { Channel } from "./channel.js";
 import { Database } from "./database.js";
 import { newId } from "./ids.js";
 import { Saving } from "./saving.js";
+import { excerpt } from "./search.js";
 import { holdTab, isOpen, THIS_TAB, whenEnded } from "./tabs.js";
 import { newestLeaf, pathTo, versionsOf } from "./tree.js";
 
 const TITLE_CHARACTERS = 60;
+const MAX_RESULTS = 50;
 
 export class Conversations extends Observable {
   /** All conversations, the latest first. */
@@ -66,24 +69,24 @@ export class Conversations extends Observable {
 
   async #open(id) {
     this.#wanted = id;
-    const find = () => this.list.find((each) => each.id === id) ?? null;
-    if (find() && !this.#loaded.has(id)) await this.#load(id);
+    if (this.get(id) && !this.#loaded.has(id)) await this.#load(id);
     if (this.#wanted !== id) return; // another one was opened meanwhile
-    const found = find();
+    const found = this.get(id);
     this.current = found;
     this.messages = (found && this.#loaded.get(id)) ?? new Map();
     history.replaceState(null, "", found ? `#${id}` : location.pathname + location.search);
     this.changed();
   }
 
-  /** Create a conversation and open it. */
-  create(text) {
+  /** Create a conversation with further fields, and open it. */
+  create(text, fields = {}) {
     const title = text.trim().replace(/\s+/g, " ").slice(0, TITLE_CHARACTERS) || "Conversation";
     const now = Date.now();
-    const conversation = { id: newId(), title, created: now, updated: now, leaf: null };
+    const conversation = { id: newId(), title, created: now, updated: now, leaf: null, ...fields };
     this.#loaded.set(conversation.id, new Map());
     this.list = [conversation, ...this.list];
     this.#saving.saveConversation(conversation.id, conversation);
+    this.#notices.dismiss(NEW_CHAT);
     this.open(conversation.id);
   }
 
@@ -100,6 +103,10 @@ export class Conversations extends Observable {
     if (this.current?.id === id && fields.leaf) this.current = { ...this.current, leaf: fields.leaf };
     this.#apply(id, fields);
     this.#saving.saveConversation(id, fields);
+  }
+
+  get(id) {
+    return this.list.find((each) => each.id === id) ?? null;
   }
 
   has(id) {
@@ -120,6 +127,11 @@ export class Conversations extends Observable {
 
   versionsOf(message) {
     return versionsOf(this.messages, message);
+  }
+
+  /** Return the answers that are shown beside a message, itself included; none if it stands alone. */
+  besideOf(message) {
+    return message?.isBeside ? this.versionsOf(message).filter(({ isBeside }) => isBeside) : [];
   }
 
   /** Show another version of a message, with the newest messages below it. */
@@ -146,6 +158,35 @@ export class Conversations extends Observable {
       conversations.push({ ...conversation, messages: [...messages] });
     }
     return { format: "lmwire-conversations", version: 1, conversations };
+  }
+
+  /** Add conversations of a file, as { conversation, messages }. Returns how many were not there yet. */
+  async importAll(imported) {
+    const added = imported.filter(({ conversation }, index) => {
+      const isFirst = imported.findIndex((each) => each.conversation.id === conversation.id) === index;
+      return isFirst && !this.get(conversation.id);
+    });
+    for (const { conversation, messages } of added) {
+      await this.#database?.add(conversation, messages);
+      if (!this.#database) this.#loaded.set(conversation.id, new Map(messages.map((message) => [message.id, message])));
+      this.#apply(conversation.id, conversation);
+      this.#channel.post("conversation", { id: conversation.id, fields: conversation });
+    }
+    return added.length;
+  }
+
+  /** Return the conversations with a text in their titles or messages, the latest first: { id, title, updated, part }. */
+  async search(wanted) {
+    const parts = new Map();
+    const note = ({ conversation, content }) => {
+      const part = parts.has(conversation) ? null : excerpt(content, wanted);
+      if (part) parts.set(conversation, part);
+    };
+    if (wanted && this.#database) await this.#database.eachMessage(note);
+    else if (wanted) for (const messages of this.#loaded.values()) messages.forEach(note);
+    const isFound = ({ id, title }) => parts.has(id) || title.toLowerCase().includes(wanted.toLowerCase());
+    const found = this.list.filter(isFound).slice(0, MAX_RESULTS);
+    return found.map(({ id, title, updated }) => ({ id, title, updated, part: parts.get(id) }));
   }
 
   flush() {
@@ -186,7 +227,7 @@ export class Conversations extends Observable {
   }
 
   #apply(id, fields) {
-    const found = this.list.find((each) => each.id === id);
+    const found = this.get(id);
     if (!found && !fields.title) return; // another tab has deleted it
     const conversation = { ...found, ...fields, id };
     this.list = byLatest([conversation, ...this.list.filter((each) => each.id !== id)]);

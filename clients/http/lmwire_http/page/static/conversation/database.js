@@ -25,6 +25,27 @@ export class Database {
     return resultOf(this.#store("messages").index("conversation").getAll(conversation));
   }
 
+  /** Call a function with each message, one after another: attachments of all at once may be large. */
+  eachMessage(callback) {
+    return new Promise((resolve, reject) => {
+      const request = this.#store("messages").openCursor();
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        if (!request.result) return resolve();
+        callback(request.result.value);
+        request.result.continue();
+      };
+    });
+  }
+
+  /** Add a conversation with its messages. */
+  add(conversation, messages) {
+    return this.#finish(["messages", "conversations"], (store, conversations) => {
+      conversations.put(conversation);
+      for (const message of messages) store.put(message);
+    });
+  }
+
   putMessage(message) {
     return this.#finish(["messages"], (store) => store.put(message));
   }

@@ -1,17 +1,20 @@
 // The message that is being written, and the files that go with it.
+import { NEW_CHAT } from "../notices.js";
 import { Observable } from "../observable.js";
 import { readAttachment } from "./attachments.js";
 
 export class Drafts extends Observable {
   attachments = [];
   #notices;
+  #conversations;
   #reading = 0;
   #isRead = Promise.resolve();
   #failed = 0;
 
-  constructor(notices) {
+  constructor({ notices, conversations }) {
     super();
     this.#notices = notices;
+    this.#conversations = conversations;
   }
 
   /** Whether files are still being read. */
@@ -23,7 +26,8 @@ export class Drafts extends Observable {
   attach(files, model) {
     this.#reading += 1;
     this.changed();
-    this.#isRead = this.#isRead.then(() => this.#read(files, model));
+    const place = this.#conversations.current?.id ?? NEW_CHAT;
+    this.#isRead = this.#isRead.then(() => this.#read(files, model, place));
   }
 
   /** Wait until all files are read. Returns whether none failed meanwhile. */
@@ -46,14 +50,14 @@ export class Drafts extends Observable {
     return taken;
   }
 
-  async #read(files, model) {
+  async #read(files, model, place) {
     for (const file of files) {
       try {
         const attachment = await readAttachment(file, model); // others may go meanwhile
         this.attachments = [...this.attachments, attachment];
       } catch (error) {
         this.#failed += 1;
-        this.#notices.show(error.message);
+        this.#notices.show(error.message, place);
       }
       this.changed();
     }

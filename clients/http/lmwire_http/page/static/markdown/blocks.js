@@ -1,7 +1,9 @@
 // Block tokens of marked as DOM nodes.
 import { codeBlock } from "./code_block.js";
 import { element } from "./dom.js";
+import { footnote } from "./footnotes.js";
 import { renderInline } from "./inline.js";
+import { formula } from "./math.js";
 
 const FIRST_LEVEL = 3; // the page itself has headings of the levels 1 and 2
 const LAST_LEVEL = 6;
@@ -24,6 +26,10 @@ export function renderBlock(token, outline) {
       return list(token, outline);
     case "table":
       return table(token);
+    case "footnote":
+      return footnote(token, renderInline(token.tokens));
+    case "mathBlock":
+      return element("p", {}, [formula(token)]);
     case "hr":
       return element("hr");
     case "text":

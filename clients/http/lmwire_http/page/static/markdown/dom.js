@@ -8,8 +8,11 @@ export function element(name, attributes = {}, children = []) {
 
 const APART = /^(?:FIGURE|DIV|TABLE|T(?:HEAD|BODY|R)|[OU]L|LI|BLOCKQUOTE)$/;
 
-/** Return the text of a block for the ear: cells and items are apart, and buttons are left out. */
+/**
+ * Return the text of a block for the ear: cells and items are apart, formulas are their
+ * sources, and buttons are left out.
+ */
 export function spoken(node) {
   if (node.tagName === "BUTTON") return "";
-  return node.data ?? [...node.childNodes].map(spoken).join(APART.test(node.tagName) ? " " : "");
+  return node.dataset?.source ?? node.data ?? [...node.childNodes].map(spoken).join(APART.test(node.tagName) ? " " : "");
 }

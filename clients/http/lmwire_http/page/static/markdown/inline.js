@@ -1,7 +1,9 @@
 // Inline tokens of marked as DOM nodes.
 import { element } from "./dom.js";
 import { decodeEntities } from "./entities.js";
+import { reference } from "./footnotes.js";
 import { image, link } from "./links.js";
+import { formula } from "./math.js";
 
 const LINE_BREAK = /^<br\s*\/?>$/i;
 const WRAPPERS = { strong: "strong", em: "em", del: "del" };
@@ -15,6 +17,10 @@ function renderToken(token) {
   switch (token.type) {
     case "codespan":
       return element("code", {}, [token.text]);
+    case "footnoteReference":
+      return reference(token);
+    case "math":
+      return formula(token);
     case "br":
       return element("br");
     case "link":

@@ -1,7 +1,9 @@
 // Shows markdown that grows. Blocks that are complete are rendered once; only the last one is rendered again.
-import { Lexer } from "../vendor/marked.js";
 import { renderBlock } from "./blocks.js";
+import { highlightBlocks } from "./code_block.js";
 import { spoken } from "./dom.js";
+import { linkFootnotes } from "./footnotes.js";
+import { lex } from "./lexer.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/;
 const ENOUGH_CHARACTERS = 24; // after so much of the next block, it cannot turn out to be a part of the last one
@@ -37,17 +39,12 @@ export class MarkdownStream {
   #renderTail(isComplete) {
     this.#last?.remove();
     this.#last = this.#fence = null;
-    const tokens = this.#tokens();
+    const tokens = lex(this.#text.slice(this.#committed), this.#links, !isComplete);
     const count = isComplete ? tokens.length : completeCount(tokens);
     for (const token of tokens.slice(0, count)) this.#commit(token);
     const rest = tokens.slice(count);
     if (rest.length) this.#showLast(rest);
-  }
-
-  #tokens() {
-    const lexer = new Lexer();
-    lexer.tokens.links = this.#links;
-    return lexer.lex(this.#text.slice(this.#committed));
+    if (isComplete) linkFootnotes(this.#element);
   }
 
   #commit(token) {
@@ -55,6 +52,7 @@ export class MarkdownStream {
     const node = renderBlock(token, this.#outline);
     if (!node) return;
     this.#element.append(node);
+    highlightBlocks(node);
     this.#onBlock(spoken(node));
   }
 

@@ -9,15 +9,15 @@ export class ServerError extends Error {
   }
 }
 
-/** Send a request and return the response once its head is there. Throws ServerError, and AbortError by the signal. */
-export async function send(path, { body, signal } = {}) {
+/** Send a request, with a body of JSON or a form, and return the response once its head is there. Throws ServerError, and AbortError by the signal. */
+export async function send(path, { method, body, signal } = {}) {
   const headers = {};
   if (apiKey.value) headers.authorization = `Bearer ${apiKey.value}`;
-  if (body) headers["content-type"] = "application/json";
-  const method = body ? "POST" : "GET";
+  const isForm = body instanceof FormData;
+  if (body && !isForm) headers["content-type"] = "application/json";
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body), cache: "no-store" });
+    response = await fetch(path, { method: method ?? (body ? "POST" : "GET"), headers, signal, body: isForm ? body : body && JSON.stringify(body), cache: "no-store" });
   } catch (error) {
     throw error.name === "AbortError" ? error : new ServerError("The server does not answer.", 0);
   }

@@ -15,6 +15,7 @@ export class Models extends Observable {
   #chosen = getPreference("model", "");
   #busy = new Set();
   #watchers = new Set();
+  #described = new Map();
   #isPolling = false;
   #asked = 0;
   #answered = 0;
@@ -24,10 +25,10 @@ export class Models extends Observable {
     this.#connection = connection;
   }
 
-  /** The chosen model; null if there is none. */
+  /** The chosen model, else the server's first one; null if there is none. */
   get current() {
     const { list } = this;
-    return list.find(({ id }) => id === this.#chosen) ?? list.find(({ loaded }) => loaded) ?? list[0] ?? null;
+    return list.find(({ id }) => id === this.#chosen) ?? list[0] ?? null;
   }
 
   get(id) {
@@ -42,6 +43,14 @@ export class Models extends Observable {
 
   isBusy(id) {
     return this.#busy.has(id);
+  }
+
+  /** Return what the server knows of a model's files: { details, capabilities }. Null without an answer. */
+  describe(id) {
+    if (!this.#described.has(id)) {
+      this.#described.set(id, fetchJson("api/show", { body: { model: id } }).catch(() => null));
+    }
+    return this.#described.get(id);
   }
 
   async refresh() {
@@ -109,6 +118,11 @@ export function loadProgress(model) {
   if (!progress) return { text: "Loading", value: null };
   const text = { download: "Downloading", warm_up: "Warming up" }[progress.stage] ?? "Loading";
   return { text, value: progress.total ? progress.current / progress.total : null };
+}
+
+/** Return whether a model only shows how everything works: its answers have no sense. */
+export function isToy({ id }) {
+  return id.startsWith("builtin:");
 }
 
 /** Return whether a model takes a kind of input: "images" or "sounds". Null while that is unknown. */

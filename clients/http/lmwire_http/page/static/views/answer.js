@@ -1,4 +1,5 @@
 // An answer of a model: its reasoning, its text, its tool calls, and what can be done with it.
+import { asSentence } from "../conversation/advice.js";
 import { figuresOf } from "../conversation/figures.js";
 import { THIS_TAB } from "../conversation/tabs.js";
 import { loadProgress } from "../server/models.js";
@@ -14,7 +15,10 @@ import { Versions } from "./versions.js";
 
 const STILL = new Observable(); // what a finished answer listens to
 
-export function Answer({ message, state, isLast }) {
+/**
+ * @param isChosen Whether the conversation goes on with this one of several answers; undefined if it stands alone.
+ */
+export function Answer({ message, state, isLast, isChosen }) {
   const isRunning = message.state === "running" && Boolean(message.tab === THIS_TAB || message.isLive);
   const isNew = useRef(isRunning); // one that was complete when it came into view is not read out
   useChanges(message.state === "running" ? state.conversations.contents : STILL);
@@ -22,8 +26,8 @@ export function Answer({ message, state, isLast }) {
     <h2 class="answer-name">${shortName(message.model)}</h2>
     <${Reasoning} message=${message} isRunning=${isRunning} />
     <${Markdown} text=${message.content} isComplete=${!isRunning} onBlock=${(text) => isNew.current && announce(text)} />
-    <${ToolCalls} message=${message} isRunning=${isRunning} isLast=${isLast} answering=${state.answering} />
-    ${isRunning ? html`<${Waiting} message=${message} models=${state.models} />` : html`<${End} message=${message} state=${state} isLast=${isLast} />`}
+    <${ToolCalls} message=${message} isRunning=${isRunning} isLast=${isLast} state=${state} />
+    ${isRunning ? html`<${Waiting} message=${message} models=${state.models} />` : html`<${End} message=${message} state=${state} isLast=${isLast} isChosen=${isChosen} />`}
   </article>`;
 }
 
@@ -59,23 +63,46 @@ function waitingFor({ promptProgress }, model) {
   return { text: "Waiting for the model", value: null };
 }
 
-function End({ message, state, isLast }) {
+function End({ message, state, isLast, isChosen }) {
   const { conversations, answering, models } = state;
   const isBusy = Boolean(answering.current);
-  const { problem, advice, content } = message;
+  const { problem } = message;
   const note = !problem && noteOf(message);
   return html`
     ${note && html`<p class="note">${note}</p>`}
-    ${problem && html`<p class="problem" role="alert">${advice && html`<strong>${advice}</strong> `}${problem}</p>`}
+    ${problem && html`<${Problem} message=${message} state=${state} isLast=${isLast} />`}
     <footer class="actions">
-      <${Versions} message=${message} conversations=${conversations} />
+      ${isChosen === undefined && html`<${Versions} message=${message} conversations=${conversations} />`}
+      ${isChosen === false && html`<button type="button" class="quiet" data-action="use" onClick=${() => conversations.show(message)}>Go on with this answer</button>`}
+      ${isChosen && html`<span class="faint">The chat goes on with this answer</span>`}
       ${message.content && html`<${CopyButton} label="Copy answer" text=${message.content} />`}
       <${IconButton} icon="again" label="Regenerate answer" disabled=${isBusy} onClick=${() => answering.regenerate(message)} />
-      ${isLast && problem && !content && html`<button type="button" class="quiet" data-action="retry" disabled=${isBusy} onClick=${() => answering.retry(message)}>Try again</button>`}
+      ${isLast && html`<${IconButton} icon="columns" label="Another answer beside this one" data-action="beside" onClick=${() => answering.answerBeside(message)} />`}
       ${isLast && canContinue(message) && html`<button type="button" class="quiet" data-action="continue" disabled=${isBusy} onClick=${() => answering.continue(message)}>Continue</button>`}
       <${Figures} message=${message} models=${models} />
     </footer>
   `;
+}
+
+/** The cause of a failure, what the user can do about it, and the buttons that do it. */
+function Problem({ message, state: { answering, conversations }, isLast }) {
+  const { problem, advice, content, remedies = [] } = message;
+  const does = {
+    new: () => conversations.open(""),
+    choose: () => document.getElementById("models").showPopover(),
+    retry: () => answering.retry(message),
+    truncate: () => answering.truncate(message),
+  };
+  const mayRetry = isLast && !content;
+  const isAgain = (action) => ["retry", "truncate"].includes(action);
+  const offered = remedies.filter(({ action }) => mayRetry || !isAgain(action));
+  return html`<div class="problem" role="alert">
+    <p>${asSentence(problem)} ${advice && html`<strong>${advice}</strong>`}</p>
+    ${offered.length > 0 &&
+    html`<div class="remedies">
+      ${offered.map(({ action, label }) => html`<button type="button" data-action=${action} disabled=${Boolean(answering.current) && isAgain(action)} onClick=${does[action]}>${label}</button>`)}
+    </div>`}
+  </div>`;
 }
 
 /** Return whether an answer was cut off in its text. A call or its reasoning cannot be continued. */

@@ -14,8 +14,8 @@ export function AttachmentList({ attachments, onRemove }) {
   </ul>`;
 }
 
-function Preview({ attachment: { kind, name, data } }) {
+function Preview({ attachment: { kind, name, data, note } }) {
   if (kind === "image") return html`<img src=${data} alt=${name} />`;
   if (kind === "sound") return html`<span class="file-name">${name}</span><audio controls src=${data} aria-label=${name} />`;
-  return html`<span class="file-name">${name}</span>`;
+  return html`<span class="file-name">${name}${note && html` <span class="faint">${note}</span>`}</span>`;
 }

@@ -1,6 +1,7 @@
 // The field for the next message.
 import { contextUse } from "../conversation/figures.js";
 import { getSettings, namesInUse } from "../conversation/settings.js";
+import { NEW_CHAT } from "../notices.js";
 import { NO_MODEL } from "../server/models.js";
 import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { AttachmentList } from "./attachment_list.js";
@@ -9,14 +10,14 @@ import { IS_TOUCH } from "./shortcuts.js";
 
 const MUCH = 0.5;
 
-export function Composer({ state }) {
+export function Composer({ state, onTools }) {
   const { answering, conversations, drafts, models, notices } = state;
-  useChanges(conversations, drafts, models);
+  useChanges(answering, conversations, drafts, models);
   const [text, setText] = useState("");
   const field = useRef(null);
   const [isWaiting, setWaiting] = useState(false);
   const isBusy = Boolean(answering.current);
-  const canSend = !isBusy && !isWaiting && (text.trim() || drafts.attachments.length || drafts.isReading);
+  const canSend = !isWaiting && (text.trim() || drafts.attachments.length || drafts.isReading);
   useGrowing(field, text);
   useLayoutEffect(() => IS_TOUCH || field.current.focus(), [conversations.current?.id]);
   useLayoutEffect(() => {
@@ -31,11 +32,12 @@ export function Composer({ state }) {
     const isWhole = await drafts.whenRead();
     if (!models.current) await models.refresh(); // it may ask for the key
     setWaiting(false);
-    if (!isWhole || answering.current || conversations.current?.id !== current?.id) return; // the user decides again
+    if (!isWhole || conversations.current?.id !== current?.id) return; // the user decides again
     if (models.current) {
       setText("");
-      answering.ask(text.trim(), drafts.take());
-    } else if (models.isKnown) notices.show(NO_MODEL);
+      if (answering.current) answering.queue(text.trim(), drafts.take());
+      else answering.ask(text.trim(), drafts.take());
+    } else if (models.isKnown) notices.show(NO_MODEL, current?.id ?? NEW_CHAT);
   };
   const onKeyDown = (event) => {
     const isSent = event.key === "Enter" && !event.shiftKey && !event.isComposing && (!IS_TOUCH || event.ctrlKey || event.metaKey);
@@ -45,6 +47,7 @@ export function Composer({ state }) {
   };
   return html`<form class="composer" onSubmit=${send}>
     <${DropTarget} drafts=${drafts} models=${models} />
+    <${Queue} answering=${answering} isBusy=${isBusy} />
     <div class="composer-box">
       <${AttachmentList} attachments=${drafts.attachments} onRemove=${(each) => drafts.remove(each)} />
       <textarea
@@ -61,14 +64,31 @@ export function Composer({ state }) {
       />
       <div class="composer-actions">
         <${AttachButton} drafts=${drafts} models=${models} />
+        <${ToolsButton} state=${state} onTools=${onTools} />
         <span class="gap" />
         <span class="faint">${notesOf({ conversations, drafts, models, isWaiting })}</span>
         ${isBusy
-          ? html`<button type="button" class="send stop" data-action="stop" aria-label="Stop the answer" title="Stop (Esc)" onClick=${() => answering.stop()}><${Icon} name="stop" /></button>`
+          ? html`${canSend && html`<button type="submit" class="send" data-action="queue" aria-label="Send after this answer" title="Send after this answer (Enter)"><${Icon} name="send" /></button>`}
+              <button type="button" class="send stop" data-action="stop" aria-label="Stop the answer" title="Stop (Esc)" onClick=${() => answering.stop()}><${Icon} name="stop" /></button>`
           : html`<button type="submit" class="send" data-action="send" aria-label="Send message" title="Send (Enter)" disabled=${!canSend}><${Icon} name="send" /></button>`}
       </div>
     </div>
   </form>`;
+}
+
+/** The messages that wait for the end of the answer. */
+function Queue({ answering, isBusy }) {
+  const { queued } = answering;
+  if (!queued.length) return null;
+  return html`<ul class="queue" aria-label="Messages that wait">
+    ${queued.map(
+      (message, index) => html`<li>
+        <span class="queued-text">${message.text || message.attachments.map(({ name }) => name).join(", ")}</span>
+        ${!isBusy && index === 0 && html`<button type="button" class="quiet" onClick=${() => answering.sendQueued()}>Send now</button>`}
+        <${IconButton} icon="close" label="Remove from the queue" onClick=${() => answering.unqueue(message)} />
+      </li>`,
+    )}
+  </ul>`;
 }
 
 /** Make a field as high as its text. */
@@ -86,7 +106,16 @@ function AttachButton({ drafts, models }) {
     target.value = ""; // the same file can be chosen again
   };
   return html`<input type="file" multiple hidden data-input="files" ref=${input} onChange=${onChange} />
-    <${IconButton} icon="clip" label="Add images, sounds or texts" onClick=${() => input.current.click()} />`;
+    <${IconButton} icon="clip" label="Add images, sounds, texts or PDFs" onClick=${() => input.current.click()} />`;
+}
+
+/** Opens the choice of tools, and shows how many the chat offers. */
+function ToolsButton({ state: { tools, toolRuns }, onTools }) {
+  useChanges(tools);
+  if (!tools.servers.length) return null;
+  const count = toolRuns.chosen().filter((name) => tools.find(name)).length;
+  const label = count ? `Tools: ${count} chosen` : "Tools";
+  return html`<${IconButton} icon="tools" label=${label} data-action="tools" onClick=${onTools}>${count > 0 && html`<span class="count" aria-hidden="true">${count}</span>`}<//>`;
 }
 
 /** The whole window takes files that are dropped. */
@@ -106,7 +135,7 @@ function DropTarget({ drafts, models }) {
     });
     return () => end.abort();
   }, []);
-  return isOver && html`<div class="drop-target" aria-hidden="true">Drop images, sounds or texts here</div>`;
+  return isOver && html`<div class="drop-target" aria-hidden="true">Drop images, sounds, texts or PDFs here</div>`;
 }
 
 function pasteFiles(event, drafts, models) {
@@ -121,5 +150,5 @@ function notesOf({ conversations, drafts, models, isWaiting }) {
   if (drafts.isReading) return isWaiting ? "The message waits for its files…" : "Reading files…";
   const use = contextUse(conversations.path, models.current?.context_length);
   const context = use > MUCH && `${Math.round(use * 100)} % of the context used`;
-  return [...namesInUse(getSettings()), context].filter(Boolean).join(" · ");
+  return [...namesInUse(getSettings()), conversations.current?.truncates && "Oldest messages left out", context].filter(Boolean).join(" · ");
 }

@@ -26,6 +26,28 @@ export function startCopyButtons(root) {
   });
 }
 
+/** Let a selection that has formulas be copied with their sources: MathML has no text of its own. */
+export function startCopyingFormulas(root) {
+  root.addEventListener("copy", (event) => {
+    const selection = getSelection();
+    if (selection.isCollapsed || event.target.closest?.("input, textarea")) return;
+    const range = selection.getRangeAt(0).cloneRange();
+    const [first, last] = [range.startContainer, range.endContainer].map((node) => (node.closest ? node : node.parentElement).closest(".math"));
+    if (first) range.setStartBefore(first);
+    if (last) range.setEndAfter(last);
+    const copied = document.createElement("div");
+    copied.className = "copied";
+    copied.append(range.cloneContents());
+    const formulas = copied.querySelectorAll(".math");
+    if (!formulas.length) return;
+    for (const formula of formulas) formula.replaceWith(formula.dataset.source);
+    document.body.append(copied); // only what is laid out has lines
+    event.clipboardData.setData("text/plain", copied.innerText);
+    copied.remove();
+    event.preventDefault();
+  });
+}
+
 async function copyText(text) {
   announce("Copied");
   if (navigator.clipboard) {

@@ -1,15 +1,16 @@
 // The choice of a model, with the state of each.
-import { NO_MODEL, loadProgress } from "../server/models.js";
+import { downloaded } from "../server/downloads.js";
+import { NO_MODEL, isToy, loadProgress } from "../server/models.js";
 import { html, useChanges } from "./html.js";
 import { Icon } from "./icons.js";
 
-export function ModelPicker({ models }) {
-  useChanges(models);
+export function ModelPicker({ models, downloads, onDownload }) {
+  useChanges(models, downloads);
   const { current } = models;
   const name = current ? shortName(current.id) : models.isKnown ? "No model" : "…";
   return html`<div class="picker">
     <button type="button" class="picker-button" popovertarget="models" data-action="models" title=${current?.id}>
-      <span class="visually-hidden">Model: </span><${Dot} model=${current} /><span class="name">${name}</span>
+      <span class="visually-hidden">Model: </span><${Dot} model=${current} /><span class="name">${name}</span>${current && isToy(current) && html`<span class="badge">toy</span>`}
       <${Icon} name="chevron" />
     </button>
     <div popover="auto" id="models" class="popover" role="dialog" aria-label="Models">
@@ -17,8 +18,21 @@ export function ModelPicker({ models }) {
       <ul>
         ${models.list.map((model) => html`<${Row} key=${model.id} model=${model} models=${models} />`)}
       </ul>
+      ${downloads.isAllowed && html`<${DownloadButton} downloads=${downloads} onDownload=${onDownload} />`}
     </div>
   </div>`;
+}
+
+function DownloadButton({ downloads, onDownload }) {
+  const { current, isRunning } = downloads;
+  const share = isRunning ? downloaded(current) : null;
+  const open = () => {
+    document.getElementById("models").hidePopover();
+    onDownload();
+  };
+  return html`<button type="button" class="download-button" data-action="download-dialog" onClick=${open}>
+    <${Icon} name="down" /><span>${isRunning ? `Downloading ${shortName(current.model)}${share === null ? "" : ` ${Math.round(share * 100)} %`}` : "Download a model"}</span>
+  </button>`;
 }
 
 function Row({ model, models }) {
@@ -64,15 +78,16 @@ function Dot({ model }) {
   return html`<span class="dot ${state}" aria-hidden="true" />`;
 }
 
-function describe({ state, context_length: length, capabilities = [] }) {
+function describe(model) {
+  const { state, context_length: length, capabilities = [] } = model;
   const inputs = [capabilities.includes("images") && "images", capabilities.includes("sounds") && "sounds"];
   const context = length && `${shortCount(length)} context`;
-  return [state === "loaded" ? "in memory" : state === "loading" ? "loading" : "not loaded", context, ...inputs]
+  return [isToy(model) && "toy model", state === "loaded" ? "in memory" : state === "loading" ? "loading" : "not loaded", context, ...inputs]
     .filter(Boolean)
     .join(" · ");
 }
 
-function shortCount(count) {
+export function shortCount(count) {
   if (count >= 1024 * 1024) return `${Math.round(count / 1024 / 1024)}M`;
   return count >= 1024 ? `${Math.round(count / 1024)}K` : count;
 }

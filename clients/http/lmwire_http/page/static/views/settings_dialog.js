@@ -1,12 +1,14 @@
 // The settings of answers, and what this browser keeps.
-import { EFFORTS, SAMPLING, getSettings, jsonProblem, setSettings } from "../conversation/settings.js";
+import { DEFAULTS, EFFORTS, SAMPLING, getSettings, isChanged, jsonProblem, setSettings } from "../conversation/settings.js";
 import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
+import { Presets } from "./presets.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { Storage } from "./storage_section.js";
 
 export function SettingsDialog({ state, onClose }) {
   const [settings, setLocal] = useState(getSettings);
+  const [count, setCount] = useState(0);
   const problems = { schema: jsonProblem(settings.schema, "object"), tools: jsonProblem(settings.tools, "list") };
   const change = (fields) => {
     const changed = { ...settings, ...fields };
@@ -14,14 +16,18 @@ export function SettingsDialog({ state, onClose }) {
     const isValid = !jsonProblem(changed.schema, "object") && !jsonProblem(changed.tools, "list");
     if (isValid) setSettings(changed);
   };
+  const replace = (fields) => {
+    change({ ...DEFAULTS, ...fields });
+    setCount(count + 1); // the fields forget what they hold
+  };
   return html`<${Dialog} title="Settings" onClose=${onClose}>
-    <p class="faint">They hold for the next message, and stay in this browser.</p>
+    <p class="faint">They hold for the next message, and stay in this browser. ${isChanged(settings) && html`<button type="button" class="quiet" data-action="reset" onClick=${() => replace({})}>Reset all</button>`}</p>
     <${TextSetting} name="system" label="System prompt" rows="4" settings=${settings} change=${change} />
     <fieldset>
       <legend>Sampling</legend>
       <p class="faint">Empty fields leave the choice to the model.</p>
       <div class="grid">
-        ${SAMPLING.map((field) => html`<${NumberSetting} key=${field.name} field=${field} settings=${settings} change=${change} />`)}
+        ${SAMPLING.map((field) => html`<${NumberSetting} key=${field.name + count} field=${field} settings=${settings} change=${change} />`)}
         <label>Reasoning
           <select data-input="effort" value=${settings.effort} onChange=${({ target }) => change({ effort: target.value })}>
             <option value="">Automatic</option>
@@ -39,6 +45,7 @@ export function SettingsDialog({ state, onClose }) {
       <legend>Tools</legend>
       <${TextSetting} name="tools" label="Tools that the model may call, as in OpenAI's API: a JSON list" rows="4" isCode settings=${settings} change=${change} problem=${problems.tools} />
     </fieldset>
+    <${Presets} settings=${settings} onChosen=${replace} />
     <${Storage} state=${state} />
     <fieldset>
       <legend>Keys</legend>
@@ -58,7 +65,7 @@ function NumberSetting({ field: { name, label, ...limits }, settings, change }) 
     change({ sampling: isWrong || value === "" ? others : { ...others, [name]: valueAsNumber } });
   };
   const note = problem ? `${name}-problem` : undefined;
-  return html`<div><label>${label}<input type="number" data-input=${name} value=${text} ...${limits} aria-invalid=${problem ? "true" : undefined} aria-describedby=${note} onChange=${onChange} /></label>
+  return html`<div><label>${label} <span class="faint">${shortRange(limits)}</span><input type="number" data-input=${name} value=${text} ...${limits} aria-invalid=${problem ? "true" : undefined} aria-describedby=${note} onChange=${onChange} /></label>
     ${problem && html`<p class="problem" id=${note} role="alert">${problem}</p>`}</div>`;
 }
 
@@ -66,6 +73,11 @@ function rangeOf({ min, max, step }) {
   const kind = step === 1 ? "a whole number" : "a number";
   if (min === undefined) return kind;
   return max === undefined ? `${kind} from ${min}` : `${kind} from ${min} to ${max}`;
+}
+
+function shortRange({ min, max }) {
+  if (min === undefined) return "";
+  return max === undefined ? `${min} or more` : `${min} to ${max}`;
 }
 
 function TextSetting({ name, label, rows, settings, change, problem, isCode }) {

@@ -1,11 +1,10 @@
 // The list of conversations.
+import { periodOf } from "../conversation/search.js";
 import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
 
-export function Sidebar({ state: { conversations }, isOverlay, onOpened, onClose }) {
+export function Sidebar({ state: { conversations }, isOverlay, onOpened, onSearch, onClose }) {
   useChanges(conversations);
-  const [wanted, setWanted] = useState("");
-  const found = conversations.list.filter(({ title }) => title.toLowerCase().includes(wanted.toLowerCase()));
   const open = (id) => conversations.open(id).then(onOpened);
   return html`<nav class="sidebar" aria-label="Conversations" onKeyDown=${({ key }) => key === "Escape" && isOverlay && onClose()}>
       <div class="sidebar-head">
@@ -15,18 +14,14 @@ export function Sidebar({ state: { conversations }, isOverlay, onOpened, onClose
       <button type="button" class="new-chat" data-action="new" onClick=${() => open("")}>
         <${Icon} name="plus" />New chat
       </button>
-      ${conversations.list.length > 5 &&
-      html`<input
-        type="search"
-        placeholder="Search"
-        aria-label="Search conversations"
-        value=${wanted}
-        onInput=${({ target }) => setWanted(target.value)}
-      />`}
+      <button type="button" class="new-chat" data-action="search" title="Ctrl or ⌘ + K" onClick=${onSearch}><${Icon} name="search" />Search</button>
       <ul class="conversation-list">
-        ${found.map((each) => html`<${Entry} key=${each.id} conversation=${each} conversations=${conversations} open=${open} />`)}
+        ${conversations.list.map((each, index, { [index - 1]: last }) => {
+          const period = periodOf(each.updated);
+          return html`${period !== (last && periodOf(last.updated)) && html`<li class="period" key=${period}>${period}</li>`}
+            <${Entry} key=${each.id} conversation=${each} conversations=${conversations} open=${open} />`;
+        })}
       </ul>
-      ${wanted && !found.length && html`<p class="faint">Nothing found.</p>`}
     </nav>
     <div class="backdrop only-phone" onClick=${onClose} />`;
 }
@@ -60,8 +55,8 @@ function Entry({ conversation, conversations, open }) {
       : mode === "delete"
         ? html`${link}<button type="button" class="danger" data-action="delete-really" onClick=${remove}>Delete</button>
             <button type="button" class="quiet" onClick=${() => setMode("")}>Keep</button>`
-        : html`${link}<${IconButton} icon="edit" label="Rename ${title}" onClick=${() => setMode("rename")} />
-            <${IconButton} icon="trash" label="Delete ${title}" onClick=${() => setMode("delete")} />`}
+        : html`${link}<span class="entry-actions"><${IconButton} icon="edit" label="Rename ${title}" onClick=${() => setMode("rename")} />
+            <${IconButton} icon="trash" label="Delete ${title}" onClick=${() => setMode("delete")} /></span>`}
   </li>`;
 }
 

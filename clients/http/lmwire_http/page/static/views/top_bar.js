@@ -4,7 +4,7 @@ import { html, useState } from "./html.js";
 import { IconButton } from "./icons.js";
 import { ModelPicker } from "./model_picker.js";
 
-export function TopBar({ state, hasSidebar, onSidebar, onSettings }) {
+export function TopBar({ state, hasSidebar, onSidebar, onSettings, onDownload }) {
   const [dark, setDark] = useState(isDark);
   const toggle = () => {
     toggleTheme();
@@ -13,7 +13,7 @@ export function TopBar({ state, hasSidebar, onSidebar, onSettings }) {
   const sidebarLabel = hasSidebar ? "Hide conversations" : "Show conversations";
   return html`<header class="top-bar">
     <${IconButton} icon="menu" label=${sidebarLabel} aria-expanded=${hasSidebar} data-action="sidebar" onClick=${onSidebar} />
-    <${ModelPicker} models=${state.models} />
+    <${ModelPicker} models=${state.models} downloads=${state.downloads} onDownload=${onDownload} />
     <span class="gap" />
     ${!hasSidebar && html`<${IconButton} icon="plus" label="New chat" onClick=${() => state.conversations.open("")} />`}
     <${IconButton} icon="sun" label=${dark ? "Light theme" : "Dark theme"} data-action="theme" onClick=${toggle} />

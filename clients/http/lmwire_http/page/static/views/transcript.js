@@ -1,11 +1,10 @@
 // The messages of the open conversation.
-import { NO_MODEL } from "../server/models.js";
 import { html, useChanges, useLayoutEffect, useRef, useState } from "./html.js";
 import { Answer } from "./answer.js";
 import { Icon } from "./icons.js";
-import { IS_TOUCH } from "./shortcuts.js";
 import { ToolResult } from "./tool_calls.js";
 import { UserMessage } from "./user_message.js";
+import { Welcome } from "./welcome.js";
 
 const NEAR_PIXELS = 48;
 const VIEWS = { user: UserMessage, assistant: Answer, tool: ToolResult };
@@ -20,27 +19,21 @@ export function Transcript({ state }) {
   }, [current?.title]);
   return html`<div class="transcript" ref=${scroller} tabindex="0" role="region" aria-label="Messages">
     <div class="messages" ref=${content}>
-      ${path.length ? html`<h1 class="visually-hidden">${current.title}</h1>` : html`<${Welcome} models=${state.models} />`}
+      ${path.length ? html`<h1 class="visually-hidden">${current.title}</h1>` : html`<${Welcome} state=${state} />`}
       ${path.map((message, index) => {
         const View = VIEWS[message.role];
-        return html`<${View} key=${message.id} message=${message} state=${state} isLast=${index === path.length - 1} />`;
+        const isLast = index === path.length - 1;
+        const beside = isLast ? conversations.besideOf(message) : [];
+        if (beside.length > 1) {
+          return html`<div class="beside" key=${message.parent} role="group" aria-label="Answers side by side">
+            ${beside.map((each) => html`<${Answer} key=${each.id} message=${each} state=${state} isLast isChosen=${each === message} />`)}
+          </div>`;
+        }
+        return html`<${View} key=${message.id} message=${message} state=${state} isLast=${isLast} />`;
       })}
     </div>
     ${!isAtEnd &&
     html`<button type="button" class="to-end" onClick=${scrollToEnd} aria-label="Scroll to the end"><${Icon} name="down" /></button>`}
-  </div>`;
-}
-
-function Welcome({ models }) {
-  useChanges(models);
-  return html`<div class="welcome">
-    <img src="page/icon.svg" alt="" width="56" height="56" />
-    <h1>What is on your mind?</h1>
-    ${models.isKnown && !models.current && html`<p class="problem">${NO_MODEL}</p>`}
-    <p class="faint">
-      Write a message below. ${!IS_TOUCH && "Enter sends it, Shift + Enter starts a new line. Drop images, sounds or texts anywhere. "}
-      Answers come from your own server. Conversations stay in this browser.
-    </p>
   </div>`;
 }
 

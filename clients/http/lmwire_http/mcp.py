@@ -1,0 +1,72 @@
+"""GET /v1/mcp/tools and POST /v1/mcp/call: tools of the MCP servers that the operator has configured.
+
+A client, such as the chat page, offers the tools to a model and calls them itself: the server never runs a tool because
+a model wants it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from lmwire.mcp import McpCallFailed, McpResult, McpServers, McpServerStatus
+
+from .errors import ApiError
+from .http.context import RequestContext
+from .http.endpoint import Endpoint, Json, Reply
+from .limits import JsonObject
+
+
+class ToolList(Struct, kw_only=True):
+    """The MCP servers and their tools."""
+
+    servers: list[McpServerStatus]
+
+
+class CallRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A tool to call."""
+
+    name: str
+    """The name that /v1/mcp/tools has: `SERVER__TOOL`."""
+    arguments: JsonObject = {}
+
+
+async def _list(context: RequestContext, _: None) -> Reply:
+    servers = context.state.mcp_servers
+    return Json(ToolList(servers=servers.statuses() if servers else []))
+
+
+async def _call(context: RequestContext, body: CallRequest) -> Reply:
+    try:
+        return Json(await _servers(context).call(body.name, body.arguments))
+    except KeyError:
+        problem = "name: no MCP server has this tool; GET /v1/mcp/tools lists them"
+        raise ApiError(404, problem, code="tool_not_found", param="name") from None
+    except McpCallFailed as error:
+        raise ApiError(502, str(error), code="tool_failed") from error
+
+
+def _servers(context: RequestContext) -> McpServers:
+    if servers := context.state.mcp_servers:
+        return servers
+    raise ApiError(404, "this server has no MCP servers; start it with --mcp-config FILE", code="tool_not_found")
+
+
+ENDPOINTS: Final[Sequence[Endpoint]] = (
+    Endpoint(
+        method="GET",
+        path="/v1/mcp/tools",
+        summary="List the MCP servers and their tools.",
+        handler=_list,
+        response_type=ToolList,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/mcp/call",
+        summary="Call a tool of an MCP server. The call ends if the client disconnects.",
+        handler=_call,
+        request_type=CallRequest,
+        response_type=McpResult,
+        error_statuses=(404, 502),
+    ),
+)
