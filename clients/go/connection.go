@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 const (
 	protocolVersion = 1
+	lineInBytes     = 32 << 20 // a request's line, without its newline
 	bannerBytes     = 64 << 10 // lines before the reply to hello that are not objects, newlines included
 	exitTimeout     = 5 * time.Second
 	quotedBytes     = 200
@@ -59,9 +61,19 @@ func (c *connection) send(command string, fields []byte, q *queue) (string, erro
 	}
 	c.lastID++
 	id := strconv.FormatUint(c.lastID, 10)
+	line := commandLine(id, command, fields)
+	if size := len(line) - len("\n"); size > lineInBytes {
+		return "", tooLong(size)
+	}
 	c.pending[id] = &pending{command: command, queue: q}
-	c.process.Write(commandLine(id, command, fields))
+	c.process.Write(line)
 	return id, nil
+}
+
+// tooLong returns the error of a request whose line is longer than a worker takes. The worker's answer would be the same.
+func tooLong(size int) error {
+	message := fmt.Sprintf("the request's line has %d bytes, more than %d; name media by a path, or shorten the text", size, lineInBytes)
+	return &RequestError{Message: message, Code: ErrLineTooLong}
 }
 
 // commandLine returns a line with the id first, so that a worker that cannot read the line still finds it.

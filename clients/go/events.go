@@ -113,7 +113,14 @@ type Result struct {
 	Seed         int64        `json:"seed"`          // The seed in use.
 	Usage        Usage        `json:"usage"`
 	Timings      Timings      `json:"timings"`
-	Choices      []Choice     `json:"choices,omitzero"` // With N above 1: how each answer ended.
+	Choices      []Choice     `json:"choices,omitzero"`    // With N above 1: how each answer ended.
+	CacheMiss    *CacheMiss   `json:"cache_miss,omitzero"` // With CacheReport: where the prompt ceased to be known.
+}
+
+// A CacheMiss tells where a prompt ceased to be known to the cache.
+type CacheMiss struct {
+	KnownTokens int64  `json:"known_tokens"`   // Tokens with which the prompt begins like a cached one.
+	Token       string `json:"token,omitzero"` // Text of the next one. Empty: what is cached ends there.
 }
 
 // Text returns an empty text.

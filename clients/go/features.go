@@ -15,6 +15,8 @@ type requirement struct {
 	Features []string            `json:"features,omitzero"`
 	Values   map[string][]string `json:"values,omitzero"`
 	Forms    map[string][]string `json:"forms,omitzero"`
+	// Members that the object around the field has wherever a form counts.
+	When map[string]map[string]string `json:"when,omitzero"`
 }
 
 // featureTable has the requirements of each command by the path of the field. The empty path is the command itself.
@@ -128,12 +130,18 @@ func (c *featureCheck) absent(path string, object map[string]any) {
 			parent, name = field[:dot], field[dot+1:]
 		}
 		features := required.Forms["absent"]
-		if parent != path || features == nil || object[name] != nil {
-			continue
+		if parent == path && features != nil && object[name] == nil && hasAll(object, required.When["absent"]) {
+			c.need(features)
 		}
-		if name == "tool_call_id" && object["role"] != string(ToolRole) {
-			continue // other messages have none
-		}
-		c.need(features)
 	}
+}
+
+// hasAll returns whether an object has members with these values.
+func hasAll(object map[string]any, members map[string]string) bool {
+	for name, value := range members {
+		if object[name] != value {
+			return false
+		}
+	}
+	return true
 }

@@ -26,7 +26,7 @@ type Message struct {
 	Reasoning  string     `json:"reasoning,omitzero"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitzero"` // The calls of an assistant's message.
 	ToolCallID string     `json:"tool_call_id,omitzero"`
-	Name       string     `json:"name,omitzero"` // In a tool's message: the function.
+	Name       string     `json:"name,omitzero"` // In a tool's message: the function; in others: the speaker.
 }
 
 // SystemMessage returns instructions for the model.

@@ -17,6 +17,7 @@ type LoadParams struct {
 	ToolFormat       string `json:"tool_format,omitzero"` // Name of the format of tool calls. Empty: found in the template.
 	ContextLen       int64  `json:"context_len,omitzero"` // Maximum number of tokens of prompt and answer together.
 	KVBits           int64  `json:"kv_bits,omitzero"`     // 4 or 8 bits of each cached key and value.
+	DType            string `json:"dtype,omitzero"`       // float32, bfloat16 or float16. Empty: the worker's choice.
 	Force            bool   `json:"force,omitzero"`       // Load even a model that does not seem to fit into memory.
 	ReasoningStart   string `json:"reasoning_start,omitzero"`
 	ReasoningEnd     string `json:"reasoning_end,omitzero"`
@@ -40,6 +41,15 @@ type Generation struct {
 	PresencePenalty   float64  `json:"presence_penalty,omitzero"`
 	FrequencyPenalty  float64  `json:"frequency_penalty,omitzero"`
 	PenaltyWindow     *int64   `json:"penalty_window,omitzero"` // Newest tokens that penalties consider. Nil: 64. 0: all.
+	// DryMultiplier is the strength of DRY, the penalty on tokens that would continue a repetition. 0: off.
+	DryMultiplier    float64 `json:"dry_multiplier,omitzero"`
+	DryBase          float64 `json:"dry_base,omitzero"`           // Factor for each further token. 0: 1.75.
+	DryAllowedLength *int64  `json:"dry_allowed_length,omitzero"` // Tokens of an allowed repetition. Nil: 2.
+	DryRange         int64   `json:"dry_range,omitzero"`          // Newest tokens that DRY considers. 0: all.
+	// DrySequenceBreakers are strings across which no repetition reaches. Nil: the worker's four.
+	DrySequenceBreakers []string `json:"dry_sequence_breakers,omitzero"`
+	// BannedStrings are strings that the answer must not contain.
+	BannedStrings []string `json:"banned_strings,omitzero"`
 	// LogitBias has values to add to the logits of tokens.
 	LogitBias   map[int64]float64 `json:"logit_bias,omitzero"`
 	Seed        *int64            `json:"seed,omitzero"` // Nil: random; the result has it.
@@ -51,6 +61,7 @@ type Generation struct {
 	Format      *Format           `json:"format,omitzero"`       // The form of the answer. Nil: free text.
 	Truncate    string            `json:"truncate,omitzero"`     // Where to cut a long prompt: "left" or "middle".
 	Cache       string            `json:"cache,omitzero"`        // "on", "off" or "pin".
+	CacheReport bool              `json:"cache_report,omitzero"` // Report why tokens did not come from the cache.
 	TimeoutMS   int64             `json:"timeout_ms,omitzero"`   // Then the request ends with the answer so far.
 }
 

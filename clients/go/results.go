@@ -32,11 +32,20 @@ type Model struct {
 	AdapterPath      string        `json:"adapter_path,omitzero"`
 	ChatTemplateName string        `json:"chat_template_name,omitzero"` // Empty: the model's default.
 	ToolFormat       string        `json:"tool_format,omitzero"`        // Name of the format of tool calls.
-	// ToolFormatAssumed is true if the prompt describes the format, because nothing names one.
-	ToolFormatAssumed bool              `json:"tool_format_assumed,omitzero"`
-	BatchSize         int64             `json:"batch_size,omitzero"`        // Answers at once. 0: unknown.
-	SamplingDefaults  *SamplingDefaults `json:"sampling_defaults,omitzero"` // With LoadParams.GenerationConfig.
-	ReasoningEfforts  []string          `json:"reasoning_efforts,omitzero"` // Nil: the model does not reason.
+	// ToolFormatNote is a sentence for a person if the format is derived, or if prompts describe one.
+	ToolFormatNote   string            `json:"tool_format_note,omitzero"`
+	BatchSize        int64             `json:"batch_size,omitzero"`        // Answers at once. 0: unknown.
+	SamplingDefaults *SamplingDefaults `json:"sampling_defaults,omitzero"` // With LoadParams.GenerationConfig.
+	ReasoningEfforts []string          `json:"reasoning_efforts,omitzero"` // Nil: the model does not reason.
+	Ranks            *Ranks            `json:"ranks,omitzero"`             // Nil: one process holds the model.
+}
+
+// Ranks are the processes that hold a model together.
+type Ranks struct {
+	Size         int64   `json:"size"`
+	Backend      string  `json:"backend"`       // What connects them, such as "ring" or "nccl".
+	Split        string  `json:"split"`         // "tensor": a part of every layer. "pipeline": a run of whole layers.
+	WeightsBytes []int64 `json:"weights_bytes"` // Size of each one's part of the weights.
 }
 
 // Quantization describes the weights of a quantised model.

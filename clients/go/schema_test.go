@@ -56,8 +56,8 @@ var typesOfTheProtocol = map[string]any{
 	"ChoiceFormat": Format{}, "NamedTool": struct {
 		Name string `json:"name"`
 	}{},
-	"TopLogprob": TopLogprob{}, "Logprob": Logprob{}, "Usage": Usage{}, "Timings": Timings{}, "Choice": Choice{},
-	"Word": Word{}, "Quantization": Quantization{}, "SamplingDefaults": SamplingDefaults{}, "Limits": Limits{},
+	"TopLogprob": TopLogprob{}, "Logprob": Logprob{}, "Usage": Usage{}, "Timings": Timings{}, "Choice": Choice{}, "CacheMiss": CacheMiss{},
+	"Word": Word{}, "Quantization": Quantization{}, "RankInfo": Ranks{}, "SamplingDefaults": SamplingDefaults{}, "Limits": Limits{},
 	"RequestStats": RequestStats{}, "TokenStats": TokenStats{}, "MemoryStats": MemoryStats{}, "CacheStats": CacheStats{},
 }
 
@@ -187,10 +187,15 @@ func TestEveryValueOfTheProtocolIsKnown(t *testing.T) {
 	}
 }
 
+type metaPart struct {
+	Features []string
+	When     map[string]string
+}
+
 type metaField struct {
 	Features []string
-	Values   map[string]struct{ Features []string }
-	Forms    map[string]struct{ Features []string }
+	Values   map[string]metaPart
+	Forms    map[string]metaPart
 }
 
 func TestFeaturesFollowTheSchema(t *testing.T) {
@@ -211,6 +216,7 @@ func TestFeaturesFollowTheSchema(t *testing.T) {
 				Features: field.Features,
 				Values:   ofParts(field.Values, field.Features),
 				Forms:    ofParts(field.Forms, field.Features),
+				When:     conditions(field.Forms),
 			}
 			if found.Features != nil || found.Values != nil || found.Forms != nil {
 				fields[path] = found
@@ -234,8 +240,21 @@ func TestFeaturesFollowTheSchema(t *testing.T) {
 	}
 }
 
+// conditions returns what holds wherever a form counts.
+func conditions(forms map[string]metaPart) (when map[string]map[string]string) {
+	for name, form := range forms {
+		if form.When != nil {
+			if when == nil {
+				when = map[string]map[string]string{}
+			}
+			when[name] = form.When
+		}
+	}
+	return when
+}
+
 // ofParts returns the features of values or forms that need others than their field.
-func ofParts(parts map[string]struct{ Features []string }, field []string) (features map[string][]string) {
+func ofParts(parts map[string]metaPart, field []string) (features map[string][]string) {
 	for name, part := range parts {
 		if len(part.Features) > 0 && !slices.Equal(part.Features, field) {
 			if features == nil {

@@ -59,7 +59,10 @@ test("the effort of reasoning is passed on, and an option of the provider wins",
   assert.deepEqual(convert({ reasoning: "low" }).fields, { reasoning: "on", reasoning_effort: "low" });
   assert.deepEqual(convert({ reasoning: "max" }).fields, { reasoning: "on", reasoning_effort: "max" });
   const providerOptions = { lmwire: { reasoning_effort: "high" } };
-  assert.deepEqual(convert({ reasoning: "low", providerOptions }).fields, { reasoning: "on", reasoning_effort: "high" });
+  assert.deepEqual(convert({ reasoning: "low", providerOptions }).fields, {
+    reasoning: "on",
+    reasoning_effort: "high",
+  });
 });
 
 test("what has no effect is warned of", () => {

@@ -1,5 +1,6 @@
 import type { Connection } from "./connection.js";
-import type { RawEvent } from "./event-check.js";
+import { LmwireError } from "./errors.js";
+import { isObject, type RawEvent } from "./event-check.js";
 import { type FinishReason, knownFinishReason } from "./finish-reason.js";
 import type {
   Logprob,
@@ -100,6 +101,7 @@ class ChoiceBuilder {
 
   /** Return the answer with its end. */
   finish({ finish_reason, stop }: Pick<ResultDone, "finish_reason" | "stop">): Choice {
+    for (const call of this.#toolCalls) refuseOther(call);
     return {
       text: this.#text.join(),
       reasoning: this.#reasoning.join(),
@@ -110,6 +112,15 @@ class ChoiceBuilder {
       stop,
     };
   }
+}
+
+/** Throw if the arguments of a whole call are not a JSON object, which no worker sends. */
+function refuseOther(call: ToolCall): void {
+  try {
+    if (isObject(JSON.parse(call.arguments))) return;
+  } catch {}
+  const shown = JSON.stringify(call.arguments.slice(0, 200));
+  throw new LmwireError(`the worker's call of ${call.name} has arguments that are not a JSON object: ${shown}`);
 }
 
 /** An answer as it is generated. */

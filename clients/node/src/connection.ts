@@ -12,6 +12,8 @@ import { missingFeatures } from "./feature-check.js";
 import type { ErrorEvent, HelloDone } from "./generated/types.js";
 import { type Line, LineSplitter } from "./line-splitter.js";
 
+/** Longest line that a worker takes, in bytes. */
+const LINE_IN_BYTES = 32 * 1024 * 1024;
 /** Longest line from a worker, in bytes. */
 const LINE_BYTES = 1024 * 1024;
 /** Lines before the reply to `hello` that are not JSON objects, such as a login banner, in bytes. */
@@ -126,6 +128,7 @@ export class Connection {
     try {
       this.#refuse(receiver.command, fields);
       const line = toLine({ id, cmd: receiver.command, ...fields });
+      refuseTooLong(line);
       this.#requests.set(id, receiver);
       this.#child.hold(true);
       this.#child.write(line);
@@ -287,6 +290,16 @@ function parse(line: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Throw if a line is longer than a worker takes. The worker's answer would be the same. */
+function refuseTooLong(line: string): void {
+  if (line.length <= LINE_IN_BYTES / 3) return; // a UTF-16 unit has at most three bytes
+  const size = Buffer.byteLength(line) - 1;
+  if (size <= LINE_IN_BYTES) return;
+  const remedy = "name media by a path, or shorten the text";
+  const error = `the request's line has ${size} bytes, more than ${LINE_IN_BYTES}; ${remedy}`;
+  throw new RequestFailed({ event: "error", error, code: "line_too_long", retryable: false });
 }
 
 function toLine(command: object): string {

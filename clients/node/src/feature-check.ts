@@ -6,6 +6,8 @@ export interface Requirement {
   features?: string[];
   values?: Record<string, string[]>;
   forms?: Record<string, string[]>;
+  /** Members that the object around the field has wherever a form counts. */
+  when?: Record<string, Record<string, string>>;
 }
 
 /**
@@ -31,7 +33,9 @@ export function missingFeatures(command: string, fields: object, listed: Readonl
       need(requirement?.forms?.string);
     }
   });
-  for (const path of absentPaths(fields)) need(requirements[path]?.forms?.absent);
+  for (const [path, { forms, when }] of Object.entries(requirements)) {
+    if (forms?.absent && isAbsent(fields, path, when?.absent)) need(forms.absent);
+  }
   return [...missing].sort();
 }
 
@@ -46,14 +50,19 @@ function visit(value: unknown, path: string, found: (path: string, value: unknow
   }
 }
 
-/** Yield the fields whose absence an older worker refuses. */
-function* absentPaths(fields: object): Generator<string> {
-  const { path, messages } = fields as { path?: unknown; messages?: unknown };
-  if (path === undefined) yield "path";
-  if (!Array.isArray(messages)) return;
-  for (const message of messages) {
-    if (isObject(message) && message.role === "tool" && message.tool_call_id === undefined) {
-      yield "messages[].tool_call_id";
-    }
-  }
+/** Return whether a field is absent in an object that has some other members. */
+function isAbsent(fields: object, path: string, when: Record<string, string> = {}): boolean {
+  const around = path.split(".");
+  const name = around.pop()!;
+  return objectsAt(fields, around).some(
+    (object) => object[name] === undefined && Object.entries(when).every(([other, value]) => object[other] === value),
+  );
+}
+
+/** Return the objects at a path. */
+function objectsAt(value: unknown, [name, ...rest]: string[]): Record<string, unknown>[] {
+  if (!isObject(value)) return [];
+  if (name === undefined) return [value];
+  const member = value[name.replace("[]", "")];
+  return (Array.isArray(member) ? member : [member]).flatMap((item) => objectsAt(item, rest));
 }

@@ -8,10 +8,13 @@ import {
   type Answer,
   AnswerStream,
   CircuitBreaker,
+  type Embeddings,
   type Logprob,
   RequestFailed,
   type RequestStream,
+  type Speech,
   Supervisor,
+  type Transcript,
   Worker,
 } from "../src/index.js";
 
@@ -25,6 +28,7 @@ interface Instruction {
   command: { cmd: string };
   timeout?: number;
   restart?: boolean;
+  drain?: boolean;
 }
 
 function report(saw: string, members: object = {}): void {
@@ -58,6 +62,7 @@ class Driver {
     else if (instruction.do === "request") await this.#request(instruction);
     else if (instruction.do === "cancel") this.#requests.get(instruction.name)?.cancel();
     else if (instruction.do === "close") {
+      if (instruction.drain) await (await this.#worker()).close({ drain: true });
       await this.#end();
       report("closed");
     }
@@ -101,7 +106,9 @@ class Driver {
         reportText(name, event);
       }
       if (!(request instanceof AnswerStream)) {
-        reportEvent(name, "done", (await request.result()) as object);
+        const result = (await request.result()) as object;
+        reportEvent(name, "done", result);
+        reportResult(name, result);
         return report("done", { name });
       }
       const answer: Answer = await request.result();
@@ -116,6 +123,14 @@ class Driver {
       reportFailed(name, error);
     }
   }
+}
+
+/** Report vectors, samples and the text of a transcript. */
+function reportResult(name: string, result: Partial<Embeddings & Transcript & Speech>): void {
+  for (const [index, values] of (result.vectors ?? []).entries())
+    report("vector", { name, index, values: [...values] });
+  if (result.segments) report("text", { name, text: result.text });
+  if (result.samples) report("samples", { name, values: [...result.samples] });
 }
 
 function reportText(name: string, event: Record<string, unknown>): void {

@@ -122,6 +122,7 @@ function requirements() {
         ...(field.features && { features: field.features }),
         ...newer("values", field.values),
         ...newer("forms", field.forms),
+        ...conditions(field.forms),
       };
       if (Object.keys(requirement).length) fields[path] = requirement;
     }
@@ -133,6 +134,12 @@ function requirements() {
 function newer(member, values) {
   const entries = Object.entries(values ?? {}).flatMap(([name, { features }]) => (features ? [[name, features]] : []));
   return entries.length ? { [member]: Object.fromEntries(entries) } : {};
+}
+
+/** Return what holds wherever a form counts. */
+function conditions(forms) {
+  const entries = Object.entries(forms ?? {}).flatMap(([name, { when }]) => (when ? [[name, when]] : []));
+  return entries.length ? { when: Object.fromEntries(entries) } : {};
 }
 
 function features() {

@@ -36,6 +36,8 @@ struct Instruction {
     timeout: Option<f64>,
     #[serde(default)]
     restart: bool,
+    #[serde(default)]
+    drain: bool,
 }
 
 impl Instruction {
@@ -118,6 +120,9 @@ impl Driver {
             "cancel" => self.stops[&next.name].notify_one(),
             "close" => {
                 let host = self.host.take().expect("a start came before");
+                if next.drain {
+                    host.worker().await.expect("a worker").close_after_requests().await.expect("the process ends");
+                }
                 host.close().await.expect("the process ends");
                 while self.running.join_next().await.is_some() {}
                 report("closed", json!({}));
@@ -186,8 +191,14 @@ fn make(
         command => {
             let command = command.to_owned();
             Box::pin(async move {
-                call(&worker, &name, &command, fields).await?;
-                report("done", json!({ "name": name }));
+                tokio::select! {
+                    called = call(&worker, &name, &command, fields) => {
+                        called?;
+                        report("done", json!({ "name": name }));
+                    }
+                    // A call that is dropped is cancelled, and has no result.
+                    () = stop.notified() => report("failed", json!({ "name": name, "code": "cancelled" })),
+                }
                 Ok(())
             })
         }
@@ -206,10 +217,14 @@ async fn call(worker: &Worker, name: &str, command: &str, fields: Map<String, Va
         }
         "embed" => {
             let embeddings = worker.embed(params::<lmwire::Embed>(fields)).await?;
+            for (index, values) in embeddings.vectors.iter().enumerate() {
+                report("vector", json!({ "name": name, "index": index, "values": values }));
+            }
             report_event(name, "done", json!({ "vectors": embeddings.vectors, "usage": embeddings.usage }));
         }
         "transcribe" => {
             let Transcript { text, segments, end } = worker.transcribe(params::<lmwire::Transcribe>(fields)).await?;
+            report("text", json!({ "name": name, "text": text }));
             let result = json!({
                 "text": text, "segments": segments, "language": end.language, "duration_s": end.duration_s,
                 "finish_reason": end.finish_reason,
@@ -218,6 +233,7 @@ async fn call(worker: &Worker, name: &str, command: &str, fields: Map<String, Va
         }
         "speak" => {
             let Speech { samples, sample_rate, end } = worker.speak(params::<lmwire::Speak>(fields)).await?;
+            report("samples", json!({ "name": name, "values": samples }));
             let result = json!({
                 "samples": samples, "sample_rate": sample_rate, "seed": end.seed, "duration_s": end.duration_s,
                 "finish_reason": end.finish_reason,

@@ -195,6 +195,17 @@ pub struct Finish {
     pub timings: Timings,
     /// With `n` above 1: how each answer ended.
     pub choices: Option<Vec<Choice>>,
+    /// With `cache_report`: where the prompt ceased to be known to the cache.
+    pub cache_miss: Option<CacheMiss>,
+}
+
+/// Where a prompt ceased to be known to the cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CacheMiss {
+    /// Tokens with which the prompt begins like a cached one.
+    pub known_tokens: u64,
+    /// Text of the next one. None: what is cached ends there.
+    pub token: Option<String>,
 }
 
 /// The end of one of several answers.

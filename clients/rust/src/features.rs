@@ -13,6 +13,8 @@ pub(crate) struct Requirement {
     pub features: Vec<String>,
     pub values: HashMap<String, Vec<String>>,
     pub forms: HashMap<String, Vec<String>>,
+    /// Members that the object around the field has wherever a form counts.
+    pub when: HashMap<String, HashMap<String, String>>,
 }
 
 /// The requirements of a command by the path of the field. The empty path is the command itself.
@@ -113,11 +115,11 @@ impl<'a> Check<'a> {
         for (field, required) in self.requirements {
             let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
             let Some(features) = required.forms.get("absent") else { continue };
-            if parent != path || object.contains_key(name) {
-                continue;
-            }
-            if name != "tool_call_id" || object.get("role").is_some_and(|role| role == "tool") {
-                self.need(features); // messages of other roles have no `tool_call_id`
+            let counts = |members: &HashMap<String, String>| {
+                members.iter().all(|(name, value)| object.get(name).is_some_and(|found| found == value))
+            };
+            if parent == path && !object.contains_key(name) && required.when.get("absent").is_none_or(counts) {
+                self.need(features);
             }
         }
     }

@@ -37,15 +37,15 @@ pub use builder::{ShutdownTimeouts, WorkerBuilder};
 pub use circuit_breaker::CircuitBreaker;
 pub use error::{Error, ErrorCode, LossReason, RequestError, Result, WorkerLost};
 pub use event::{
-    AudioChunk, Channel, Choice, Event, Finish, FinishReason, LoadEvent, Logprob, Progress, Segment, Timings, Token,
-    ToolCallDelta, TopLogprob, Usage, Word,
+    AudioChunk, CacheMiss, Channel, Choice, Event, Finish, FinishReason, LoadEvent, Logprob, Progress, Segment,
+    Timings, Token, ToolCallDelta, TopLogprob, Usage, Word,
 };
 pub use format::Format;
 pub use message::{Content, Media, Message, Part, Role, ToolCall};
 pub use params::{Chat, ContextFile, Embed, Generate, Load, Prompt, Speak, Tokenize, Transcribe};
 pub use results::{
-    CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, RequestStats, SamplingDefaults,
-    Speech, SpeechEnd, Stats, TokenStats, Tokens, Transcript, TranscriptEnd,
+    CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, Ranks, RequestStats,
+    SamplingDefaults, Speech, SpeechEnd, Stats, TokenStats, Tokens, Transcript, TranscriptEnd,
 };
 pub use stream::{AnswerStream, RequestStream};
 pub use supervisor::Supervisor;

@@ -36,7 +36,7 @@ pub struct Message {
     /// In a tool's message: the id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// In a tool's message: the function.
+    /// In a tool's message: the function. In others: the speaker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

@@ -72,6 +72,18 @@ macro_rules! params_of_an_answer {
                 frequency_penalty: f64,
                 /// Newest tokens that penalties consider. None: 64. 0: all.
                 penalty_window: u64,
+                /// Strength of DRY, the penalty on tokens that would continue a repetition. None: off.
+                dry_multiplier: f64,
+                /// Factor of that penalty for each further token of the repetition. None: 1.75.
+                dry_base: f64,
+                /// Tokens of a repetition from which its continuation is penalized. None: 2.
+                dry_allowed_length: u64,
+                /// Newest tokens in which DRY looks for repetitions. None or 0: all.
+                dry_range: u64,
+                /// Strings across which no repetition reaches. None: the worker's four.
+                dry_sequence_breakers: Vec<String>,
+                /// Strings that the answer must not contain.
+                banned_strings: Vec<String>,
                 /// Values to add to the logits of tokens.
                 logit_bias: BTreeMap<u64, f64>,
                 /// The seed. None: random; the end of the answer has it.
@@ -92,6 +104,8 @@ macro_rules! params_of_an_answer {
                 truncate: String,
                 /// "on", "off" or "pin".
                 cache: String,
+                /// Whether to report why tokens did not come from the cache.
+                cache_report: bool,
                 /// Milliseconds after which the request ends with the answer so far.
                 timeout_ms: u64,
             }
@@ -120,6 +134,8 @@ params! {
         context_len: u64,
         /// 4 or 8 bits of each cached key and value.
         kv_bits: u64,
+        /// `float32`, `bfloat16` or `float16`. None: the worker's choice.
+        dtype: String,
         /// Whether to load even a model that does not seem to fit into memory.
         force: bool,
         /// The text that opens the reasoning.

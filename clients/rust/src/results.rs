@@ -60,14 +60,29 @@ pub struct Model {
     pub chat_template_name: Option<String>,
     /// Name of the format of tool calls.
     pub tool_format: Option<String>,
-    /// Whether the prompt describes that format, because nothing names one.
-    pub tool_format_assumed: Option<bool>,
+    /// A sentence for a person, if the format is derived, or if prompts describe one.
+    pub tool_format_note: Option<String>,
     /// Answers at once.
     pub batch_size: Option<u64>,
     /// The model's own defaults, with `generation_config` of [`Load`](crate::Load).
     pub sampling_defaults: Option<SamplingDefaults>,
     /// Values of `reasoning_effort` that the chat template takes. None: the model does not reason.
     pub reasoning_efforts: Option<Vec<String>>,
+    /// The processes that hold the model together. None: one does.
+    pub ranks: Option<Ranks>,
+}
+
+/// The processes that hold a model together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranks {
+    /// Number of processes.
+    pub size: u64,
+    /// What connects them, such as "ring" or "nccl".
+    pub backend: String,
+    /// "tensor": each has a part of every layer. "pipeline": each has a run of whole layers.
+    pub split: String,
+    /// Size of each one's part of the weights, in bytes.
+    pub weights_bytes: Vec<u64>,
 }
 
 /// The quantization of a model's weights.

@@ -31,7 +31,7 @@ fn of<T: DeserializeOwned + Serialize>(value: Value) -> Result<Value, String> {
 
 /// Return the type of each definition of the schema that is an object.
 fn types() -> HashMap<&'static str, RoundTrip> {
-    let types: [(&str, RoundTrip); 63] = [
+    let types: [(&str, RoundTrip); 65] = [
         ("Hello", of::<control::Greeting>),
         ("Load", of::<params::Load>),
         ("Unload", of::<control::Nothing>),
@@ -87,8 +87,10 @@ fn types() -> HashMap<&'static str, RoundTrip> {
         ("Usage", of::<event::Usage>),
         ("Timings", of::<event::Timings>),
         ("Choice", of::<event::Choice>),
+        ("CacheMiss", of::<event::CacheMiss>),
         ("Word", of::<event::Word>),
         ("Quantization", of::<results::Quantization>),
+        ("RankInfo", of::<results::Ranks>),
         ("SamplingDefaults", of::<results::SamplingDefaults>),
         ("Limits", of::<results::Limits>),
         ("RequestStats", of::<results::RequestStats>),
@@ -238,7 +240,10 @@ fn the_features_follow_the_schema() {
         for (path, field) in described["fields"].as_object().unwrap() {
             let own = features(field);
             let (values, forms) = (parts(&field["values"], &own), parts(&field["forms"], &own));
-            expected.insert(path.clone(), Requirement { features: own, values, forms });
+            let when = field["forms"].as_object().into_iter().flatten().filter_map(|(name, form)| {
+                Some((name.clone(), serde_json::from_value(form.get("when")?.clone()).unwrap()))
+            });
+            expected.insert(path.clone(), Requirement { features: own, values, forms, when: when.collect() });
         }
         expected.retain(|_, required| *required != Requirement::default());
         let found: BTreeMap<_, _> = NEWER.get(command).into_iter().flatten().collect();

@@ -11,10 +11,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::builder::OnError;
 use crate::control::Cancel;
 use crate::decode::{self, Done, PlainToken, RawEvent};
-use crate::error::{Error, LossReason, Result};
+use crate::error::{Error, ErrorCode, LossReason, RequestError, Result};
 use crate::event::Token;
 use crate::{PROTOCOL_VERSION, VERSION};
 
+/// A request's line, without its newline.
+const LINE_IN_BYTES: usize = 32 << 20;
 /// Lines before the reply to `hello` that are not objects, newlines included.
 const BANNER_BYTES: usize = 64 << 10;
 const QUOTED_BYTES: usize = 200;
@@ -104,8 +106,12 @@ impl Session {
         }
         state.last_id += 1;
         let id = state.last_id.to_string();
+        let line = command_line(&id, command, fields);
+        if line.len() > LINE_IN_BYTES + 1 {
+            return Err(too_long(line.len() - 1));
+        }
         state.pending.insert(id.clone(), Pending { command, queue });
-        let _ = self.input.send(Input::Line(command_line(&id, command, fields))); // fails at the worker's end, which is reported
+        let _ = self.input.send(Input::Line(line)); // fails at the worker's end, which is reported
         Ok(id)
     }
 
@@ -281,6 +287,20 @@ pub(crate) fn violation(problem: String, line: &[u8]) -> LossReason {
 
 fn plain_token(line: &[u8]) -> Option<PlainToken<'_>> {
     if line.starts_with(decode::TOKEN_START) { serde_json::from_slice(line).ok() } else { None }
+}
+
+/// Return the error of a request whose line is longer than a worker takes. The worker's answer would be the same.
+fn too_long(size: usize) -> Error {
+    let remedy = "name media by a path, or shorten the text";
+    Error::Request(Box::new(RequestError {
+        message: format!("the request's line has {size} bytes, more than {LINE_IN_BYTES}; {remedy}"),
+        code: ErrorCode::LineTooLong,
+        retryable: false,
+        field: None,
+        bad_id: None,
+        protocols: None,
+        loaded: None,
+    }))
 }
 
 /// Return a line with the id first, so that a worker that cannot read the line still finds it.

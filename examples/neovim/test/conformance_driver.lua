@@ -52,7 +52,8 @@ local function add_call(calls, event)
   end
   local call = calls[key]
   call.call.arguments = call.call.arguments .. (event.arguments or "")
-  if event.complete then
+  -- vim.json.decode makes a table of a list, too.
+  if event.complete and call.call.arguments:find("^%s*{") and pcall(vim.json.decode, call.call.arguments) then
     table.insert(calls, call)
   end
 end
@@ -90,6 +91,8 @@ local function handlers(name, command, timeout)
       local members = { name = name, text = event.token, choice = event.choice, logprobs = logprobs }
       members.channel = event.channel
       report("text", members)
+    elseif event.event == "segment" then
+      report("text", { name = name, text = event.text })
     elseif event.event == "tool_call" then
       add_call(calls, event)
     end

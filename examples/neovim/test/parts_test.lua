@@ -9,13 +9,13 @@ local find_worker = require("lmwire.find_worker")
 local json = require("lmwire.json")
 local equal = require("support").equal
 
-local function meta()
+local function read(file)
   local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
-  local folder = vim.fn.fnamemodify(here, ":h:h:h") .. "/protocol/schema/v1/"
-  local function read(name)
-    return vim.json.decode(table.concat(vim.fn.readfile(folder .. name), "\n"))
-  end
-  return read("meta.json"), read("schema.json")
+  return vim.fn.readfile(vim.fn.fnamemodify(here, ":h:h:h") .. "/protocol/" .. file)
+end
+
+local function vectors(name)
+  return vim.tbl_map(vim.json.decode, read("vectors/" .. name .. ".jsonl"))
 end
 
 return {
@@ -61,6 +61,15 @@ return {
     end,
   },
   {
+    "numbers that JSON does not have are refused, and text that looks like them is not",
+    function()
+      for _, number in ipairs({ "NaN", "nan", "Infinity", "-Infinity", "inf", "0x1F" }) do
+        equal(nil, json.decode_object('{"a":' .. number .. "}"))
+        equal({ a = '"' .. number }, json.decode_object('{"a":"\\"' .. number .. '"}'))
+      end
+    end,
+  },
+  {
     "numbers keep all their digits, and the id comes first",
     function()
       local line = json.encode_command("1", "chat", { seed = 2 ^ 53 - 1 })
@@ -81,8 +90,9 @@ return {
   {
     "the fields of 1.0 are those of the schema",
     function()
+      local meta = vim.json.decode(table.concat(read("schema/v1/meta.json"), "\n"))
       local commands = {}
-      for command, description in pairs((meta()).commands) do
+      for command, description in pairs(meta.commands) do
         if description.since == "1.0" then
           commands[command] = {}
           for field, detail in pairs(description.fields or {}) do
@@ -96,36 +106,29 @@ return {
     end,
   },
   {
-    "the members that are always present are those of the schema",
+    "an event is well-formed as the vectors say",
     function()
-      local description, schema = meta()
-      local function required(definition)
-        local names = vim.tbl_filter(function(name)
-          return name ~= "event" and name ~= "id"
-        end, schema["$defs"][definition].required)
-        table.sort(names)
-        return names
+      local function is_accepted(vector)
+        local event = type(vector.line) == "string" and json.decode_object(vector.line)
+        local has_id = event and (type(event.id) == "string" or (event.event == "error" and event.id == nil))
+        return has_id and event_check.is_well_formed(event, vector.command)
       end
-      local function sorted(shape)
-        local names = vim.tbl_keys(shape)
-        table.sort(names)
-        return names
+      for _, vector in ipairs(vectors("events.valid")) do
+        assert(is_accepted(vector) or type(vector.line) == "table", vector.name)
       end
-      local definitions = { progress = "Progress", token = "Token", tool_call = "ToolCall", error = "Error" }
-      for event, shape in pairs(event_check.EVENTS) do
-        equal(required(definitions[event]), sorted(shape))
-      end
-      for command, shape in pairs(event_check.DONES) do
-        equal(required(description.commands[command].done), sorted(shape))
+      for _, vector in ipairs(vectors("events.invalid")) do
+        if vector.host == "end" then
+          assert(not is_accepted(vector), vector.name)
+        elseif vector.host == "accept" then
+          assert(is_accepted(vector), vector.name)
+        end
       end
     end,
   },
   {
     "the version is that of lmwire",
     function()
-      local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
-      local file = vim.fn.fnamemodify(here, ":h:h:h") .. "/protocol/lmwire_protocol/__init__.py"
-      local source = table.concat(vim.fn.readfile(file), "\n")
+      local source = table.concat(read("lmwire_protocol/__init__.py"), "\n")
       equal(source:match('__version__ = "([^"]+)"'), require("lmwire.version"))
     end,
   },

@@ -72,7 +72,7 @@ export function provide(test: TestContext, args: string[], models: Settings["mod
   const command = [LMWIRE, ...args];
   const workers = new Workers(() => ({ command }), write);
   test.after(() => workers.close());
-  return { provider: new Provider(CLASSES, workers, () => ({ command, models }), write), workers, log };
+  return { provider: new Provider(CLASSES, workers, () => ({ command, models, uvx: false }), write), workers, log };
 }
 
 /** Return the options of a mock that follows rules. */

@@ -32,6 +32,7 @@ type instruction struct {
 	Command json.RawMessage
 	Timeout float64
 	Restart bool
+	Drain   bool
 }
 
 func (i instruction) timeout() time.Duration { return time.Duration(i.Timeout * float64(time.Second)) }
@@ -76,6 +77,9 @@ func (d *driver) run(next instruction) {
 	case "cancel":
 		close(d.stops[next.Name])
 	case "close":
+		if next.Drain {
+			must(d.drain())
+		}
 		d.close()
 		d.running.Wait()
 		d.report("closed", nil)
@@ -124,6 +128,14 @@ func (d *driver) start(next instruction) {
 		return
 	}
 	d.report("started", nil)
+}
+
+func (d *driver) drain() error {
+	worker, err := d.worker(context.Background())
+	if err != nil {
+		return err
+	}
+	return worker.Shutdown(context.Background())
 }
 
 func (d *driver) startOne(options []lmwire.Option) {
@@ -190,11 +202,15 @@ func (d *driver) call(ctx context.Context, worker *lmwire.Worker, name, command 
 	case "embed":
 		var embeddings *lmwire.Embeddings
 		if embeddings, err = worker.Embed(ctx, decode[lmwire.EmbedParams](fields), stop); err == nil {
+			for index, values := range embeddings.Vectors {
+				d.report("vector", map[string]any{"name": name, "index": index, "values": values})
+			}
 			done = map[string]any{"vectors": embeddings.Vectors, "usage": embeddings.Usage}
 		}
 	case "transcribe":
 		var transcript *lmwire.Transcript
 		if transcript, err = worker.Transcribe(ctx, decode[lmwire.TranscribeParams](fields), stop); err == nil {
+			d.report("text", map[string]any{"name": name, "text": transcript.Text})
 			done = map[string]any{
 				"text": transcript.Text, "segments": transcript.Segments, "language": transcript.Language,
 				"duration_s": transcript.DurationS, "finish_reason": transcript.FinishReason,
@@ -203,6 +219,9 @@ func (d *driver) call(ctx context.Context, worker *lmwire.Worker, name, command 
 	case "speak":
 		var speech *lmwire.Speech
 		if speech, err = worker.Speak(ctx, decode[lmwire.SpeakParams](fields), stop); err == nil {
+			if len(speech.Samples) > 0 {
+				d.report("samples", map[string]any{"name": name, "values": speech.Samples})
+			}
 			done = map[string]any{
 				"samples": speech.Samples, "sample_rate": speech.SampleRate, "seed": speech.Seed,
 				"duration_s": speech.DurationS, "finish_reason": speech.FinishReason,

@@ -50,6 +50,22 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         ]
       }
     },
+    "dtype": {
+      "features": [
+        "load.dtype"
+      ],
+      "values": {
+        "bfloat16": [
+          "load.dtype"
+        ],
+        "float16": [
+          "load.dtype"
+        ],
+        "float32": [
+          "load.dtype"
+        ]
+      }
+    },
     "force": {
       "features": [
         "load.force"
@@ -125,6 +141,36 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
     "frequency_penalty": {
       "features": [
         "generate.frequency_penalty"
+      ]
+    },
+    "dry_multiplier": {
+      "features": [
+        "generate.dry_multiplier"
+      ]
+    },
+    "dry_base": {
+      "features": [
+        "generate.dry_base"
+      ]
+    },
+    "dry_allowed_length": {
+      "features": [
+        "generate.dry_allowed_length"
+      ]
+    },
+    "dry_range": {
+      "features": [
+        "generate.dry_range"
+      ]
+    },
+    "dry_sequence_breakers": {
+      "features": [
+        "generate.dry_sequence_breakers"
+      ]
+    },
+    "banned_strings": {
+      "features": [
+        "generate.banned_strings"
       ]
     },
     "logit_bias": {
@@ -242,6 +288,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
           "generate.cache"
         ]
       }
+    },
+    "cache_report": {
+      "features": [
+        "generate.cache_report"
+      ]
     },
     "timeout_ms": {
       "features": [
@@ -375,6 +426,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         "absent": [
           "chat.messages.tool_call_id.absent"
         ]
+      },
+      "when": {
+        "absent": {
+          "role": "tool"
+        }
       }
     },
     "messages[].name": {
@@ -574,6 +630,36 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         "chat.frequency_penalty"
       ]
     },
+    "dry_multiplier": {
+      "features": [
+        "chat.dry_multiplier"
+      ]
+    },
+    "dry_base": {
+      "features": [
+        "chat.dry_base"
+      ]
+    },
+    "dry_allowed_length": {
+      "features": [
+        "chat.dry_allowed_length"
+      ]
+    },
+    "dry_range": {
+      "features": [
+        "chat.dry_range"
+      ]
+    },
+    "dry_sequence_breakers": {
+      "features": [
+        "chat.dry_sequence_breakers"
+      ]
+    },
+    "banned_strings": {
+      "features": [
+        "chat.banned_strings"
+      ]
+    },
     "logit_bias": {
       "features": [
         "chat.logit_bias"
@@ -689,6 +775,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
           "chat.cache"
         ]
       }
+    },
+    "cache_report": {
+      "features": [
+        "chat.cache_report"
+      ]
     },
     "timeout_ms": {
       "features": [
@@ -861,6 +952,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         "absent": [
           "tokenize.messages.tool_call_id.absent"
         ]
+      },
+      "when": {
+        "absent": {
+          "role": "tool"
+        }
       }
     },
     "messages[].name": {

@@ -150,6 +150,14 @@ export const SHAPES: Record<string, Shape> = {
             "stop": "string"
           }
         }
+      },
+      "cache_miss": {
+        "required": {
+          "known_tokens": "number"
+        },
+        "optional": {
+          "token": "string"
+        }
       }
     }
   },
@@ -315,7 +323,7 @@ export const SHAPES: Record<string, Shape> = {
       "adapter_path": "string",
       "chat_template_name": "string",
       "tool_format": "string",
-      "tool_format_assumed": "boolean",
+      "tool_format_note": "string",
       "batch_size": "number",
       "sampling_defaults": {
         "required": {},
@@ -329,6 +337,17 @@ export const SHAPES: Record<string, Shape> = {
       },
       "reasoning_efforts": {
         "items": "string"
+      },
+      "ranks": {
+        "required": {
+          "size": "number",
+          "backend": "string",
+          "split": "string",
+          "weights_bytes": {
+            "items": "number"
+          }
+        },
+        "optional": {}
       }
     }
   },

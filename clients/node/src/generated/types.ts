@@ -69,6 +69,8 @@ export interface LoadCommand {
   context_len?: number;
   /** Number of bits for each key and value of the KV cache. This takes less memory, changes answers slightly, and the worker computes one answer at a time. */
   kv_bits?: 4 | 8;
+  /** Type of the numbers that are not quantized. Absent: that of the model's files, but float32 for float16 on a CPU, which is very slow there. */
+  dtype?: "bfloat16" | "float16" | "float32";
   /** Load the model even if it seems not to fit into memory. */
   force?: boolean;
   /** Text that starts the model's reasoning, such as `<think>`. It goes with `reasoning_end`. Absent: the worker finds the markers in the model's tokenizer. */
@@ -119,7 +121,7 @@ export interface Message {
   tool_calls?: Array<CalledTool>;
   /** The id of the call that a tool's message answers. Absent: the first call that is open, of the function `name` if that is given. A decoded command has the id. */
   tool_call_id?: string;
-  /** The function that a tool's message comes from. Absent: the call's function. */
+  /** The function that a tool's message comes from. Absent: the call's function. In another message: the speaker's name, for templates that write it. */
   name?: string;
 }
 
@@ -179,6 +181,18 @@ export interface GenerateCommand {
   frequency_penalty?: number;
   /** Number of newest tokens, prompt included, to which the penalties apply; 0 is all. */
   penalty_window?: number;
+  /** Strength of DRY, the penalty on tokens that would continue a repetition; 0 is off. */
+  dry_multiplier?: number;
+  /** Factor of DRY's penalty for each further token of the repetition. */
+  dry_base?: number;
+  /** Length of the repetition from which its continuation is penalized, in tokens. */
+  dry_allowed_length?: number;
+  /** Number of newest tokens, prompt included, in which DRY looks for repetitions; 0 is all. */
+  dry_range?: number;
+  /** Strings across which no repetition reaches. Each has at most 64 bytes. Absent: a line feed, a colon, a quotation mark and an asterisk. */
+  dry_sequence_breakers?: Array<string>;
+  /** Strings that the answer must not contain, in upper or lower case. Each has at most 256 bytes. Where one is complete, the worker takes the answer back to the token that began it, and forbids that token there. */
+  banned_strings?: Array<string>;
   /** Values to add to the logits of tokens, by token id as a string. */
   logit_bias?: Record<string, number>;
   /** The same seed, request and model give the same tokens, alone or in a batch, if the model computes the same logits in a batch as alone. Absent: random; `done` has the seed in use. */
@@ -199,6 +213,8 @@ export interface GenerateCommand {
   truncate?: "left" | "middle" | "none";
   /** `on`: start from the cached part of the prompt, and cache the prompt. `off`: neither. `pin`: like `on`, and keep the prompt in the cache until it is cleared. */
   cache?: "off" | "on" | "pin";
+  /** Report why tokens of the prompt did not come from the cache. */
+  cache_report?: boolean;
   /** Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial result. */
   timeout_ms?: number;
 }
@@ -259,6 +275,18 @@ export interface ChatCommand {
   frequency_penalty?: number;
   /** Number of newest tokens, prompt included, to which the penalties apply; 0 is all. */
   penalty_window?: number;
+  /** Strength of DRY, the penalty on tokens that would continue a repetition; 0 is off. */
+  dry_multiplier?: number;
+  /** Factor of DRY's penalty for each further token of the repetition. */
+  dry_base?: number;
+  /** Length of the repetition from which its continuation is penalized, in tokens. */
+  dry_allowed_length?: number;
+  /** Number of newest tokens, prompt included, in which DRY looks for repetitions; 0 is all. */
+  dry_range?: number;
+  /** Strings across which no repetition reaches. Each has at most 64 bytes. Absent: a line feed, a colon, a quotation mark and an asterisk. */
+  dry_sequence_breakers?: Array<string>;
+  /** Strings that the answer must not contain, in upper or lower case. Each has at most 256 bytes. Where one is complete, the worker takes the answer back to the token that began it, and forbids that token there. */
+  banned_strings?: Array<string>;
   /** Values to add to the logits of tokens, by token id as a string. */
   logit_bias?: Record<string, number>;
   /** The same seed, request and model give the same tokens, alone or in a batch, if the model computes the same logits in a batch as alone. Absent: random; `done` has the seed in use. */
@@ -279,6 +307,8 @@ export interface ChatCommand {
   truncate?: "left" | "middle" | "none";
   /** `on`: start from the cached part of the prompt, and cache the prompt. `off`: neither. `pin`: like `on`, and keep the prompt in the cache until it is cleared. */
   cache?: "off" | "on" | "pin";
+  /** Report why tokens of the prompt did not come from the cache. */
+  cache_report?: boolean;
   /** Time limit after the request was read, waiting included, in milliseconds. The request then ends with its partial result. */
   timeout_ms?: number;
 }
@@ -581,6 +611,14 @@ export interface Usage {
   draft_accepted?: number;
 }
 
+/** The place at which a prompt ceased to be known to the cache. */
+export interface CacheMiss {
+  /** Tokens with which the prompt begins like a cached one: the index of the first one that differs. It may exceed `cached_tokens`, since few tokens are computed as quickly, and some models continue from checkpoints only. */
+  known_tokens: number;
+  /** The text of the prompt's token there. Absent: it does not differ; what is cached ends there. */
+  token?: string;
+}
+
 /** The times of a request, in milliseconds. A time is absent if the request ended before it. */
 export interface Timings {
   /** From the request's line to the engine's start on it. */
@@ -620,6 +658,8 @@ export interface ResultDone {
   timings: Timings;
   /** With n above 1: the end of each answer. `finish_reason` and `stop` above are then those of the first. */
   choices?: Array<Choice>;
+  /** With `cache_report`, if more than the prompt's last token was computed, and the request may use the cache. */
+  cache_miss?: CacheMiss;
 }
 
 /** The reply to `tokenize`. */
@@ -738,6 +778,18 @@ export interface SamplingDefaults {
   repetition_penalty?: number;
 }
 
+/** The processes that hold a model together. */
+export interface RankInfo {
+  /** Number of processes. */
+  size: number;
+  /** MLX's name of what connects them, such as `ring` or `nccl`. */
+  backend: string;
+  /** `tensor`: each has a part of every layer. `pipeline`: each has a run of whole layers. */
+  split: string;
+  /** Size of each one's part of the weights. */
+  weights_bytes: Array<number>;
+}
+
 /** The reply to `load` and `info`: the loaded model. */
 export interface ModelDone {
   event: "done";
@@ -761,14 +813,16 @@ export interface ModelDone {
   chat_template_name?: string;
   /** Name of the format in which the model writes tool calls. Absent for a model that generates no text. */
   tool_format?: string;
-  /** True if neither the load nor the model's files name a format: prompts describe this one. Absent if not. */
-  tool_format_assumed?: boolean;
+  /** Sentences for a person, if the format is derived from the chat template or prompts describe one; else absent. */
+  tool_format_note?: string;
   /** Maximum number of answers that are computed together. Absent if the worker does not report it. */
   batch_size?: number;
   /** The model's own defaults, with `generation_config` of `load`. Absent if the model has none. */
   sampling_defaults?: SamplingDefaults;
   /** The values of `reasoning_effort` that the chat template takes, from the lowest. Others stand for a close one or for a budget. Absent if the model does not reason. */
   reasoning_efforts?: Array<string>;
+  /** The processes that hold the model together. Absent if one does. */
+  ranks?: RankInfo;
 }
 
 /** The reply to `unload`. */

@@ -8,6 +8,8 @@ local features = require("lmwire.features")
 local json = require("lmwire.json")
 local version = require("lmwire.version")
 
+-- Longest line that a worker takes, in bytes.
+local LINE_IN_BYTES = 32 * 1024 * 1024
 -- Longest line from a worker, and longest banner before its reply to `hello`, in bytes.
 local LINE_BYTES = 1024 * 1024
 local BANNER_BYTES = 64 * 1024
@@ -229,6 +231,11 @@ function Connection:request(command, fields, handlers)
   local is_sendable, line = pcall(json.encode_command, id, command, fields)
   if not is_sendable then
     return handlers.failed(error_event("invalid_request", tostring(line)))
+  end
+  local size = #line - 1
+  if size > LINE_IN_BYTES then
+    local sentence = "the request's line has " .. size .. " bytes, more than " .. LINE_IN_BYTES
+    return handlers.failed(error_event("line_too_long", sentence .. "; shorten the text"))
   end
   self.next_id = self.next_id + 1
   self.requests[id] = { command = command, handlers = handlers }

@@ -23,9 +23,22 @@ function M.is_utf8(bytes)
   return not bytes:find("[\128-\255]")
 end
 
+-- Numbers that vim.json reads and JSON does not have: NaN, infinity and hexadecimal ones.
+local FOREIGN_NUMBERS = { "[Nn][Aa][Nn]", "[Ii][Nn][Ff]", "0[Xx]" }
+
+local function has_foreign_number(line)
+  for _, pattern in ipairs(FOREIGN_NUMBERS) do
+    -- Text may have them too. It is taken out only where one was found, which is rare.
+    if line:find(pattern) and line:gsub("\\.", ""):gsub('"[^"]*"', ""):find(pattern) then
+      return true
+    end
+  end
+  return false
+end
+
 --- Return the object of a line, without members that are null. Return nil if the line is anything else.
 function M.decode_object(line)
-  if not line:find("^%s*{") or not M.is_utf8(line) then
+  if not line:find("^%s*{") or not M.is_utf8(line) or has_foreign_number(line) then
     return nil
   end
   local is_json, value = pcall(vim.json.decode, line, { luanil = { object = true } })
