@@ -1,4 +1,4 @@
-"""Programs in Go, Rust and Node run the worker of the bundle beside them, and no other."""
+"""Programs in C, Go, Rust and Node run the worker of the bundle beside them, and no other."""
 
 import shutil
 import subprocess
@@ -10,18 +10,18 @@ import pytest
 from lmwire_protocol import __version__
 from support.bundles.built import linked_copy
 from support.process.worker_process import SECONDS
-from support.protocol.client_programs import go_program, node_app, rust_program
+from support.protocol.client_programs import c_program, go_program, node_app, rust_program
 
 pytestmark = pytest.mark.nightly
 
 
-@pytest.fixture(scope="module", params=["go", "rust", "node"])
+@pytest.fixture(scope="module", params=["c", "go", "rust", "node"])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the command of a program that is alone in a folder."""
     folder = tmp_path_factory.mktemp("built")
     if request.param == "node":
         return node_app(folder)
-    [program] = go_program("chat") if request.param == "go" else rust_program("chat")
+    [program] = {"c": c_program, "go": go_program, "rust": rust_program}[request.param]("chat")
     return [str(shutil.copy(program, folder))]
 
 

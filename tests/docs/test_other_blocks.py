@@ -22,12 +22,14 @@ PARSERS = {
     "yaml": yaml.safe_load,
 }
 PROGRAMS = {
+    ("clients/c/README.md", "c"): "tests/docs/test_first_programs.py",
     ("clients/go/README.md", "go"): "tests/docs/test_first_programs.py",
     ("clients/node/README.md", "js"): "tests/docs/test_first_programs.py",
     ("clients/node-ai-sdk/README.md", "js"): "tests/docs/test_first_programs.py",
     ("clients/rust/README.md", "rust,no_run"): "tests/docs/test_first_programs.py",
     ("docs/clients.md", "js"): "tests/real_clients/programs/ai_sdk.mjs",
     ("docs/embedding-tauri.md", "rust"): "examples/tauri/chat-service/src/lib.rs",
+    ("docs/quick-start.md", "c"): "tests/docs/test_first_programs.py",
     ("docs/quick-start.md", "go"): "tests/docs/test_first_programs.py",
     ("docs/quick-start.md", "js"): "tests/docs/test_first_programs.py",
     ("docs/quick-start.md", "rust"): "tests/docs/test_first_programs.py",

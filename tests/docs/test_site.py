@@ -1,5 +1,6 @@
 """The documentation site, built from the repository's pages."""
 
+import html
 import os
 import re
 import subprocess
@@ -39,7 +40,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert pages
-    assert [page for page in pages if _LOADED.search(page.read_text(encoding="utf-8"))] == []
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    assert [page for page, text in texts.items() if _LOADED.search(text)] == []
+    # By this attribute the theme's script asks the repository's host for its stars and releases.
+    assert [page for page, text in texts.items() if 'data-md-component="source"' in text] == []
+
+
+FIRST_PROGRAMS = {
+    "Python": "with Worker() as",
+    "Node": "Worker.start()",
+    "Go": "Start(ctx)",
+    "Rust": "spawn()",
+    "C": "lmwire_start(",
+    "Shell": "lmwire chat",
+}
+
+
+def test_the_first_page_has_a_picture_and_the_first_program_in_six_languages(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<label for="__tabbed_1_\d">(\w+)</label>', page) == [*FIRST_PROGRAMS]
+    blocks = re.findall(r"<pre>.*?</pre>", page, flags=re.DOTALL)
+    for block, words in zip(blocks, FIRST_PROGRAMS.values(), strict=True):
+        assert words in html.unescape(re.sub("<[^>]*>", "", block))
+    assert re.search(r'<img alt="The chat page[^>]* src="docs/images/page-light.png"', page)
+    assert (site / "docs/images/page-light.png").exists()
 
 
 def test_links_between_pages_lead_to_pages_and_links_to_code_to_the_repository(site: Path) -> None:

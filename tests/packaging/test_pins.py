@@ -106,4 +106,4 @@ def test_another_package_than_the_known_one_is_not_unpacked(tmp_path: Path, monk
 
     monkeypatch.setattr(vendor_page.subprocess, "run", lambda *_, **__: Packed())
     with pytest.raises(SystemExit, match=r"preact\.tgz has the digest "):
-        vendor_page._unpack(vendor_page.LIBRARIES[0], tmp_path)  # pyright: ignore[reportPrivateUsage]
+        vendor_page.unpack(vendor_page.LIBRARIES[0], tmp_path)

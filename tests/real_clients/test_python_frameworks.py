@@ -1,4 +1,6 @@
-"""Frameworks for Python: OpenAI's Agents SDK, Pydantic AI and LangChain."""
+"""Frameworks for Python: OpenAI's Agents SDK, Pydantic AI, smolagents and LangChain."""
+
+from unittest.mock import ANY
 
 import pytest
 
@@ -17,6 +19,11 @@ def openai_agents(environment: dict[str, str], tiny: Relay, scripted: Relay) -> 
 @pytest.fixture(scope="module")
 def pydantic_ai(environment: dict[str, str], tiny: Relay, scripted: Relay) -> Results:
     return run_python("use_pydantic_ai", environment, tiny.url, scripted.url)
+
+
+@pytest.fixture(scope="module")
+def smolagents(environment: dict[str, str], tiny: Relay, scripted: Relay) -> Results:
+    return run_python("use_smolagents", environment, tiny.url, scripted.url)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +69,22 @@ class TestPydanticAI:
     def test_a_tool_is_called_and_its_result_is_answered(self, pydantic_ai: Results, api: str) -> None:
         assert pydantic_ai[f"{api} tools"] == ANSWERED
 
+    @pytest.mark.parametrize("api", ["chat", "responses", "anthropic"])
+    def test_a_model_that_is_free_to_call_calls_a_tool_and_reads_its_result(
+        self, pydantic_ai: Results, api: str
+    ) -> None:
+        assert pydantic_ai[f"{api} chosen_tool"]["cities"] == ["Rome"]
+        assert "21 degrees in Rome" in pydantic_ai[f"{api} chosen_tool"]["text"]
+
+
+class TestSmolagents:
+    def test_a_tool_is_called_and_its_result_is_answered(self, smolagents: Results) -> None:
+        assert smolagents["scripted"] == {"answer": ANSWERED, "state": "success", "tokens": ANY}
+
+    def test_a_real_model_comes_to_a_final_answer(self, smolagents: Results) -> None:
+        assert smolagents["tiny"]["state"] == "success"
+        assert smolagents["tiny"]["tokens"] > 0
+
 
 class TestLangChain:
     @pytest.mark.parametrize("api", ["chat", "responses"])
@@ -84,6 +107,6 @@ class TestLangChain:
         assert langchain["embeddings"] == [8, 8]
 
 
-@pytest.mark.usefixtures("openai_agents", "pydantic_ai", "langchain")
+@pytest.mark.usefixtures("openai_agents", "pydantic_ai", "smolagents", "langchain")
 def test_the_server_refuses_nothing(tiny: Relay, scripted: Relay, outside: Outside) -> None:
     assert [*tiny.refusals(), *scripted.refusals(), *outside.asked] == []

@@ -15,6 +15,7 @@ from lmwire_protocol import Load, RequestError
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from lmwire_worker.models.resolve import BUILTIN
 from support.process.worker_process import WorkerProcess
+from support.runners.generation_runners import Driver, chat, open_runner
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,17 @@ def test_it_adds_with_thinking_and_without(worker: WorkerProcess, tokenizer: Any
     assert worker.text("sum-False") == "27 + 35 = 62."
 
 
+@pytest.mark.parametrize("room", [40, 600])
+def test_a_forced_answer_is_never_reasoning_alone(worker: WorkerProcess, room: int) -> None:
+    schema = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+    chat = {"cmd": "chat", "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    text = {"id": f"text {room}", "format": {"type": "json_schema", "schema": schema | {"additionalProperties": False}}}
+    assert worker.call({**chat, **text, "max_tokens": room})["finish_reason"] == "stop"
+    assert set(json.loads(worker.text(text["id"]))) == {"city"}
+    call = {"id": f"call {room}", "tools": [WEATHER], "tool_choice": "required", "max_tokens": room}
+    assert worker.call({**chat, **call})["finish_reason"] == "tool_calls"
+
+
 def test_it_remembers_the_conversation(worker: WorkerProcess) -> None:
     assert "Grace" in answer(worker, "name", "My name is Grace.", "Nice to meet you, Grace!", "What is my name?")
 
@@ -74,6 +86,16 @@ def test_it_counts_far(worker: WorkerProcess) -> None:
 def test_it_writes_emoji_and_other_scripts(worker: WorkerProcess) -> None:
     assert answer(worker, "emoji", "Give me an emoji for rocket.") == "🚀"
     assert answer(worker, "greek", "Say thank you in Greek.") == "Ευχαριστώ"
+
+
+def test_plain_text_has_its_thinking_as_written() -> None:
+    request = chat("What is 27 + 35?", reasoning="on", max_tokens=100)
+    driver = Driver(open_runner(TINY))
+    driver.add(0, request, raw=True)
+    driver.add(1, request)
+    plain, parted = driver.finish().values()
+    assert (plain.reasoning, parted.reasoning != "") == ("", True)
+    assert plain.text == f"{parted.reasoning}</think>{parted.text}"
 
 
 def test_mlx_lm_sees_its_thinking_and_its_tool_calls(tokenizer: Any) -> None:

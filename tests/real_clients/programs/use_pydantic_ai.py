@@ -57,6 +57,18 @@ async def tool_schema(api: str) -> Any:
     return (await agent(api, output_type=Person).run("Ada is 36 years old.")).output.model_dump()
 
 
+async def chosen_tool(api: str) -> Any:
+    caller, cities = agent(api), []
+
+    @caller.tool_plain
+    def get_weather(city: str) -> str:
+        """Get the current weather in a city."""
+        cities.append(city)
+        return f"21 degrees in {city}"
+
+    return {"text": (await caller.run("What is the weather in Rome?")).output, "cities": cities}
+
+
 async def tools(api: str) -> Any:
     caller = Agent(model(api, SCRIPTED, "mock"))
 
@@ -72,7 +84,7 @@ run_named(
     {
         f"{api} {function.__name__}": partial(function, api)
         for api in APIS
-        for function in (text, stream, schema, tool_schema, tools)
+        for function in (text, stream, schema, tool_schema, chosen_tool, tools)
         if (api, function) != ("anthropic", schema)  # Pydantic AI allows it for Claude alone
     }
 )
