@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import re
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,14 @@ tempfile.tempdir = temporary
 
 
 slow_work = SlowWork()
+WHOLLY_SLOW = re.compile(r"^pytestmark = .*\b(slow|nightly)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose tests are all slow, if those are left out: an import costs more than most fast tests."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if WHOLLY_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -67,6 +76,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _checking(item: pytest.Item) -> Iterator[None]:
     if item.get_closest_marker("slow"):
         yield
+        slow_work.excuse_running_threads()
         return
     with slow_work.watching() as found:
         yield

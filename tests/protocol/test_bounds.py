@@ -48,6 +48,12 @@ GENERATION = {
     "presence_penalty": 0,
     "frequency_penalty": 0,
     "penalty_window": 0,
+    "dry_multiplier": 0,
+    "dry_base": 1,
+    "dry_allowed_length": 0,
+    "dry_range": 0,
+    "dry_sequence_breakers": ["a"],
+    "banned_strings": ["a"],
     "logit_bias": {"5": 1},
     "seed": 1,
     "stop": ["a"],
@@ -57,6 +63,7 @@ GENERATION = {
     "n": 1,
     "truncate": "none",
     "cache": "on",
+    "cache_report": True,
     "timeout_ms": 1,
 }
 TEMPLATE = {
@@ -95,6 +102,7 @@ BASES: dict[str, list[dict[str, Any]]] = {
             "tool_format": "a",
             "context_len": 1,
             "kv_bits": 4,
+            "dtype": "float32",
             "force": False,
             "reasoning_start": "a",
             "reasoning_end": "a",

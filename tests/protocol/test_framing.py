@@ -63,7 +63,7 @@ def test_an_over_long_line_keeps_its_beginning_and_no_more_memory() -> None:
     splitter = LineSplitter(4096)
     for _ in range(100):
         assert not list(splitter.feed(b"x" * 1000))
-        assert sum(map(len, splitter._parts)) <= 4096 + 1000
+        assert sum(map(len, splitter.parts)) <= 4096 + 1000
     (line,) = splitter.feed(b"\n")
     assert line == Line(b"x" * PREFIX_BYTES, overlong=True)
 

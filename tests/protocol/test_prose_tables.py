@@ -11,7 +11,7 @@ import pytest
 from msgspec import inspect
 
 from lmwire import ShutdownTimeouts
-from lmwire.transport.process import _EXIT_TIMEOUT_AFTER_EOF_S
+from lmwire.transport.process import EXIT_TIMEOUT_AFTER_EOF_S
 from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, FEATURES, Chat, Generation, events, limits
 from support.protocol import prose
 
@@ -295,7 +295,7 @@ def test_the_numbers_agree() -> None:
         "banner that a host skips": f"{limits.BANNER_BYTES // kib} KiB",
         "wait for `hello`": "30 s",
         "waits of a shutdown": f"{waits.quit:g}, {waits.eof:g}, {waits.term:g}, 5 s",
-        "from the end of stdout to the exit": f"{_EXIT_TIMEOUT_AFTER_EOF_S:g} s",
+        "from the end of stdout to the exit": f"{EXIT_TIMEOUT_AFTER_EOF_S:g} s",
         "from the exit to the end of stdout": "1 s",
     }
     named = [row["name"].strip("`") for row in table.rows if row["name"]]

@@ -120,4 +120,6 @@ def test_what_a_worker_must_list(command: str, path: str, value: str | None, fea
 )
 def test_a_newer_form_of_a_field_is_a_feature(command: str, path: str, form: str) -> None:
     entry = META["commands"][command]["fields"][path]["forms"][form]
-    assert entry == {"since": META["revisions"][1], "features": [f"{command}.{path.replace('[]', '')}.{form}"]}
+    condition = {"when": {"role": "tool"}} if "tool_call_id" in path else {}
+    features = [f"{command}.{path.replace('[]', '')}.{form}"]
+    assert entry == {"since": META["revisions"][1], "features": features, **condition}

@@ -40,6 +40,7 @@ def test_the_provider_of_the_ai_sdk_asks_for_the_node_client_of_its_version() ->
 def test_constants_in_the_code_of_clients_have_the_version() -> None:
     assert found("node/src/version.ts", r'VERSION = "(.*)"') == __version__
     assert found("../examples/neovim/lua/lmwire/version.lua", r'^return "(.*)"') == __version__
+    assert found("c/lmwire.h", r'^#define LMWIRE_VERSION "(.*)"') == __version__
     assert found("go/worker.go", r'^const Version = "(.*)"') == __version__
 
 

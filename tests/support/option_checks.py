@@ -7,6 +7,7 @@ accepted, or passed on, is not enough.
 from typing import Final
 
 _BENCHMARKS: Final = ("pipe", "generation", "mixed", "cache", "draft", "vision", "http")
+_SAVES: Final = "cli/test_bench_compare.py::test_a_result_is_saved_by_version_and_machine"
 _MEASURES: Final = "cli/test_bench.py::test_it_measures_every_figure"
 _CHAT: Final = "cli/chat/test_chat.py::test_every_option_of_an_answer_reaches_the_request"
 _LOAD: Final = "cli/test_options.py::test_every_option_of_a_load_reaches_it"
@@ -24,7 +25,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "test_the_first_answer_of_a_restarted_worker_begins_with_what_the_last_one_kept",
         "--cache-disk-bytes": "cli/test_options.py::test_a_worker_keeps_files_up_to_its_disk_budget",
         "--media-dir": "media/test_worker.py::test_a_bad_image_ends_its_own_request_with_its_path",
-        "--media-urls": "cli/test_options.py::test_a_worker_resolves_an_address_only_if_allowed",
+        "--media-urls": "media/test_worker.py::test_an_address_is_resolved_where_that_is_allowed",
         "--template-dir": "generation/models/test_chat_templates.py::test_a_load_chooses_a_template_of_a_folder",
         "--model": "worker/test_default_model.py::test_a_load_without_a_path_loads_the_default_model",
         "--process-group": "worker/test_exits.py::test_a_worker_can_lead_a_process_group",
@@ -47,12 +48,16 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--draft": "cli/test_options.py::test_chat_shows_the_number_of_drafted_tokens",
         "--context-len": "cli/chat/test_chat.py::test_options_reach_the_load",
         "--kv-bits": _LOAD,
+        "--dtype": _LOAD,
         "--force": _LOAD,
         "--generation-config": _LOAD,
         "--prompt": "cli/chat/test_chat.py::test_a_prompt_gets_one_answer_as_plain_text",
         "--image": "cli/chat/test_chat.py::test_images_are_sent_with_the_prompt",
         "--resume": "cli/chat/test_chat_terminal.py::test_the_last_conversation_can_be_resumed",
         "--system": _CHAT,
+        "--mcp-config": "cli/chat/test_chat_tools.py::"
+        "test_on_a_terminal_each_call_is_asked_for_until_one_is_allowed_for_good",
+        "--allow-tool": "cli/chat/test_chat_tools.py::test_a_pipeline_calls_only_what_an_option_allows",
         "--max-tokens": "cli/chat/test_chat.py::test_options_reach_the_request",
         **dict.fromkeys(
             (
@@ -78,6 +83,7 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--api-key": "cli/test_ps.py::test_a_server_with_a_key_is_asked_with_it",
     },
     "doctor": {
+        "MODEL": "cli/test_doctor.py::test_a_given_models_format_of_tool_calls_is_named",
         "--offline": "cli/test_doctor.py::test_the_hub_is_not_asked_offline",
         "--json": "cli/test_doctor.py::test_it_finds_this_machine_able_and_says_so_as_json",
     },
@@ -103,20 +109,43 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
             "--rounds": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
             "--json": "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds",
             "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+            "--save": _SAVES,
         }
         for benchmark in _BENCHMARKS
+    },
+    "bench ranks": {
+        **dict.fromkeys(("--model", "--ranks"), _MEASURES),
+        **dict.fromkeys(
+            ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
+        ),
+        "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+        "--save": _SAVES,
+    },
+    "bench agents": {
+        **dict.fromkeys(("--model", "--shared-tokens"), _MEASURES),
+        **dict.fromkeys(
+            ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
+        ),
+        "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+        "--save": _SAVES,
     },
     "bench start": {
         **dict.fromkeys(
             ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
         ),
         "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+        "--save": _SAVES,
     },
     "bench hosts": {
         **dict.fromkeys(
             ("--tokens", "--rounds", "--json"), "cli/test_options.py::test_a_benchmark_uses_its_tokens_and_rounds"
         ),
         "--plot": "cli/test_bench_plot.py::test_a_benchmark_plots_its_results",
+        "--save": _SAVES,
+    },
+    "bench compare": {
+        "BEFORE": "cli/test_bench_compare.py::test_a_figure_changed_if_the_rounds_lie_apart",
+        "AFTER": "cli/test_bench_compare.py::test_a_figure_changed_if_the_rounds_lie_apart",
     },
     "bench plot": {
         "RESULTS": "cli/test_bench_plot.py::test_files_of_earlier_runs_are_plotted",
@@ -153,6 +182,8 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
     "serve": {
         "MODEL": f"{_SERVE}::test_the_models_that_are_named_are_served_and_no_others",
         "--preload": "http/pool/test_readiness.py::test_a_server_that_loads_is_alive_and_not_ready",
+        "--dtype": "generation/models/test_dtype.py::test_a_load_converts_the_numbers_that_are_not_quantized",
+        "--only": "http/pool/test_model_resolver.py::test_other_models_are_served_too_if_that_was_asked_for",
         "--download": f"{_SERVE}::test_a_model_is_downloaded_for_a_request_if_that_is_allowed",
         "--adapter": f"{_SERVE}::test_an_adapter_changes_the_answers",
         "--draft": f"{_SERVE}::test_a_draft_model_has_tokens_accepted_that_it_proposed",
@@ -165,6 +196,9 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--kv-bits": f"{_SERVE}::test_keys_and_values_of_fewer_bits_are_others",
         "--env-file": "http/server/test_environment.py::"
         "test_a_file_in_the_current_directory_is_read_only_if_it_is_named",
+        "--reasoning-field": f"{_ANSWERS}::test_the_reasoning_has_the_name_that_the_operator_chose",
+        "--truncate-inputs": "http/openai/test_embeddings.py::"
+        "test_a_text_that_is_too_long_is_cut_where_the_request_or_the_server_says_so",
         "--strict-tools": f"{_ANSWERS}::test_arguments_follow_the_schema_on_a_strict_server_unless_the_request_says_no",
         "--reasoning": f"{_ANSWERS}::test_a_server_turns_reasoning_on_unless_the_request_turns_it_off",
         "--force-reasoning": f"{_ANSWERS}::test_an_operator_can_force_reasoning_on_or_off",
@@ -178,6 +212,8 @@ CHECKS: Final[dict[str, dict[str, str]]] = {
         "--public": "http/server/test_sockets.py::test_other_machines_are_let_in_with_a_key_or_if_configured",
         "--api-key": "http/server/test_sockets.py::test_other_machines_are_let_in_with_a_key_or_if_configured",
         "--api-key-file": "http/requests/test_api_keys.py::test_any_key_is_accepted_as_a_bearer_token",
+        "--mcp-config": "page/test_tools.py::test_a_call_runs_only_after_the_user_has_allowed_it",
+        "--mcp-timeout": "http/server/test_mcp.py::test_the_servers_of_the_file_are_those_of_the_settings",
         "--page": "page/test_endpoints.py::"
         "test_the_page_is_open_where_the_api_needs_a_key_and_absent_where_it_is_switched_off",
         "--cors": "http/requests/test_api_keys.py::test_without_keys_a_page_that_was_named_is_served",

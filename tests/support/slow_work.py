@@ -7,9 +7,11 @@ all tests of a process share them, and whichever is first to need one starts it.
 """
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import mlx.core as mx
 
@@ -25,6 +27,7 @@ class SlowWork:
 
     def __init__(self) -> None:
         self._found: list[str] | None = None
+        self._excused: WeakSet[threading.Thread] = WeakSet()
         sys.addaudithook(self._audit)
         load = mx.load
 
@@ -43,6 +46,10 @@ class SlowWork:
         finally:
             self._found = None
 
+    def excuse_running_threads(self) -> None:
+        """Ignore from now on what the other threads that run do: a slow test, or its fixture, has left them."""
+        self._excused.update(each for each in threading.enumerate() if each is not threading.current_thread())
+
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self._found is not None and event in _STARTS:
             command = arguments[1] if event == "subprocess.Popen" else event
@@ -50,5 +57,5 @@ class SlowWork:
                 self._note(f"starts {command}")
 
     def _note(self, work: str) -> None:
-        if self._found is not None:
+        if self._found is not None and threading.current_thread() not in self._excused:
             self._found.append(work[:300])

@@ -32,13 +32,23 @@ def python_environment(name: str) -> Path:
 
     def install(folder: Path) -> None:
         _run([sys.executable, "-m", "venv", folder])
-        pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-        # Retries would hold up a machine without a registry for a minute.
-        pip += ["--retries", "1", "--only-binary", ":all:", "--require-hashes", "--no-deps"]
-        _run([*pip, "--requirement", requirements])
+        pip_install(folder / "bin/python", "--requirement", requirements)
 
     version = f"{sys.version} {sys.executable}"
     return install_once(name, [requirements.read_text(), version], install) / "bin"
+
+
+def pip_install(python: str | Path, *arguments: str | Path) -> None:
+    """Install wheels whose hashes are listed, without what they depend on.
+
+    Args:
+        python: The program of Python whose pip installs.
+        arguments: Further arguments of pip, with the list.
+    """
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    # Retries would hold up a machine without a registry for a minute.
+    pip += ["--retries", "1", "--only-binary", ":all:", "--require-hashes", "--no-deps"]
+    _run([*pip, *arguments])
 
 
 def node() -> Path:

@@ -77,7 +77,11 @@ def client_environment(home: Path, outside: Outside, **variables: str) -> dict[s
 
 
 def run_client(
-    command: Sequence[str | Path], environment: Mapping[str, str], cwd: Path, stdin: str = ""
+    command: Sequence[str | Path],
+    environment: Mapping[str, str],
+    cwd: Path,
+    stdin: str = "",
+    seconds: float = CLIENT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Run a client's program to its end, and fail with its output if it fails.
 
@@ -86,6 +90,7 @@ def run_client(
         environment: Its whole environment.
         cwd: Its working directory.
         stdin: Its input.
+        seconds: Its time limit.
     """
     try:
         done = subprocess.run(
@@ -95,7 +100,7 @@ def run_client(
             env=environment,
             capture_output=True,
             text=True,
-            timeout=CLIENT_S,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired as late:

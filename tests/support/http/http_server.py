@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP, SIGTERM
+from signal import SIGCONT, SIGTERM
 from urllib.request import urlopen
 
 import pytest
@@ -29,6 +29,7 @@ from lmwire_http.pool import replica
 from lmwire_http.server.server import make_server
 from lmwire_http.server.sockets import listen
 from lmwire_http.telemetry.logs import TextFormatter
+from support.process.process_waits import stop
 from support.process.worker_process import SECONDS
 from support.process.worker_thread import spawn
 
@@ -115,7 +116,7 @@ def wait_until(condition: Callable[[], bool], problem: str) -> None:
 def stopped_worker(server: ServerProcess) -> Iterator[None]:
     """Stop the server's worker while the block runs, after it has loaded its model: no answer ends meanwhile."""
     process = server.worker_process()
-    os.kill(process, SIGSTOP)
+    stop(process)
     try:
         yield
     finally:

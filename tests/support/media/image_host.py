@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
-from lmwire_worker.media.addresses import public_addresses
+from lmwire_worker.media.fetch import public_addresses
 from support.media.reading_media import encoded, picture
 
 NAME = "images.example"
@@ -36,7 +36,7 @@ class ImageHost:
     def __init__(self, certificate: str | None = None) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
         """The paths and the headers of the requests."""
-        self._over = threading.Event()
+        self.over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self._scheme = "https" if certificate else "http"
         if certificate:
@@ -52,7 +52,7 @@ class ImageHost:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -87,12 +87,12 @@ class ImageHost:
                     case "/until-the-end":
                         self._answer(200, IMAGE, Connection="close")
                     case "/silent":
-                        host._over.wait()
+                        host.over.wait()
                     case "/slow":
                         self._answer(200, IMAGE[:1], **{"Content-Length": str(len(IMAGE))})
-                        host._over.wait()
+                        host.over.wait()
                     case "/drip":
-                        while not host._over.wait(0.01):
+                        while not host.over.wait(0.01):
                             self.wfile.write(b"H")
                             self.wfile.flush()
                     case "/babble":

@@ -1,7 +1,8 @@
-"""The `lmwire` command as people run it: through pipes, or on a terminal."""
+"""The `lmwire` command as people run it: through pipes, on a terminal, or in the test's process if it only prints."""
 
 import codecs
 import fcntl
+import io
 import os
 import re
 import select
@@ -12,9 +13,13 @@ import sysconfig
 import tempfile
 import termios
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Self
 
+import pytest
+
+from lmwire.cli import main
 from support.process.worker_process import SECONDS
 
 LMWIRE = str(Path(sysconfig.get_path("scripts")) / "lmwire")
@@ -49,6 +54,20 @@ def lmwire(
         check=False,
         env=_environment(environment),
     )
+
+
+def lmwire_here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that only prints in this process, to its end."""
+    assert arguments[:1] not in [("worker",), ("mock",)], "it changes its process"
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+        patched.setattr(sys, "argv", ["lmwire", *arguments])
+        patched.setattr(os, "environ", _environment({"COLUMNS": "80", **environment}))
+        try:
+            code = main()
+        except SystemExit as exit:
+            code = exit.code if isinstance(exit.code, int) else 1
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 class Terminal:

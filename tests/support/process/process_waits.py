@@ -53,6 +53,17 @@ def wait_until_still(pid: int) -> None:
         assert time.monotonic() < deadline, "the worker never paused"
 
 
+def stop(pid: int) -> None:
+    """Stop a process, and wait until each of its threads has stopped: on busy processors one may go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    if sys.platform != "linux":
+        return
+    deadline = time.monotonic() + SECONDS
+    while any(_fields(stat)[0] != b"T" for stat in _files_of_threads(pid, "stat")):
+        assert time.monotonic() < deadline, "the process does not stop"
+        time.sleep(0.001)
+
+
 def stop_in_a_write(process: subprocess.Popen[bytes]) -> None:
     """Stop a child for a moment while it waits to write more than its pipe holds."""
     wait_until_still(process.pid)

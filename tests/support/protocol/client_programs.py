@@ -1,10 +1,11 @@
-"""The test programs of the clients, brought up to date, which takes a moment after `make go rust node`."""
+"""The test programs of the clients, brought up to date once a process: a moment after `make go rust node`."""
 
 import fcntl
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from lmwire.cli.bench.programs.host_programs import PYTHON
@@ -19,6 +20,21 @@ def python_program(name: str) -> list[str]:
     return [sys.executable, str(DRIVER)] if name == "conformance" else PYTHON
 
 
+def c_program(name: str) -> list[str]:
+    """Return the command of a program of the C host: `conformance`, `bench`, `chat` or `test`."""
+    built = REPOSITORY / ".cache/c" / f"{name}_program"
+    built.parent.mkdir(parents=True, exist_ok=True)
+    sources = {
+        "conformance": ["test/conformance_driver.c", "lmwire.c"],
+        "bench": ["test/bench_host.c", "lmwire.c"],
+        "chat": ["test/bundle_chat.c", "lmwire.c"],
+        "test": ["test/test_lmwire.c"],
+    }[name]
+    _run("clients/c", ["cc", "-O1", "-I.", "-o", str(built), *sources])
+    return [str(built)]
+
+
+@cache
 def go_program(name: str) -> list[str]:
     """Return the command of a program of the Go client: `conformance`, `bench` or `chat`."""
     built = REPOSITORY / ".cache/go" / name
@@ -26,6 +42,7 @@ def go_program(name: str) -> list[str]:
     return [str(built)]
 
 
+@cache
 def rust_program(name: str) -> list[str]:
     """Return the command of an example of the Rust crate: `conformance`, `bench` or `chat`."""
     target = REPOSITORY / ".cache/rust"
@@ -50,6 +67,7 @@ def node_app(folder: Path) -> list[str]:
     return [program("node"), str(shutil.copy(REPOSITORY / "clients/node/test/chat.mjs", folder))]
 
 
+@cache
 def _build_node_package(*options: str) -> None:
     """Build the package, one test process after another: the first one may install the compiler."""
     lock = REPOSITORY / ".cache/node.lock"

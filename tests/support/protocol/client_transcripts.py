@@ -324,6 +324,11 @@ TRANSCRIPTS: Final = [
                 {"event": "token", "token": "music", "token_ids": [2], "channel": "audio"},
                 {**_END, "finish_reason": "other"},
             ],
+            "c": [
+                {"event": "token", "token": "a", "token_ids": [1], "mood": {"b": [1e-7]}},
+                {"event": "token", "token": "music", "token_ids": [2], "channel": "audio"},
+                {**_END, "finish_reason": "other", "mood": 1},
+            ],
         },
     ),
     Transcript(

@@ -57,8 +57,8 @@ class Driver:
         """Cancel a request."""
         self._worker.cancel(self._requests[name])
 
-    def close(self) -> None:
-        """End the worker."""
+    def close(self, drain: bool = False) -> None:
+        """End the worker. It is never drained."""
         self._worker.stop((1, 1, 1))
         report("closed")
 

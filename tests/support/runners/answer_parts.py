@@ -8,6 +8,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordLevel
 
+from lmwire_protocol import Tool
 from lmwire_worker.models.tokenizer import Tokenizer
 from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import ToolCallFragment, ToolFormat, WrittenCall
@@ -58,7 +59,7 @@ class LetterCalls:
             fragments += self._read(character)
         return fragments
 
-    def end(self, closed: bool = True) -> tuple[list[ToolCallFragment], str]:
+    def end(self, closed: bool = True, *, marked: bool = True) -> tuple[list[ToolCallFragment], str]:
         fragments = [ToolCallFragment(self._calls, complete=False)] if self._inside else []
         return fragments, self._open
 
@@ -109,12 +110,13 @@ def parts_of(
     *,
     finished: bool = True,
     reads_calls: bool = True,
+    tools: Sequence[Tool] = (),
 ) -> list[tuple[str, ...]]:
     """Return the parts into which an answer in these pieces is parsed, with neighbours joined.
 
     A text is `(channel, text)`, and a call is `("call", number, name, arguments, "whole" | "taken back")`.
     """
-    answer = OutputParser(syntax, syntax.initial if state is None else state, (), reads_calls)
+    answer = OutputParser(syntax, syntax.initial if state is None else state, tools, reads_calls)
     parts = [part for fragment in fragments for part in answer.push(fragment)]
     return joined(parts + answer.end(finished))
 

@@ -13,6 +13,7 @@ import pytest
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 from lmwire_protocol.events import Logprob
 from lmwire_worker.engine.interface import Failed, PrefillProgress, RunnerEvent, TokenDelta, ToolCallDelta
+from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.nightly import nightly_but
@@ -29,6 +30,14 @@ RunnerOf = Callable[[str], GenerationRunner]
 """Function that returns a family's runner, opened once. Tests must not leave requests in it."""
 SliceShape = tuple[int, int]
 """Number of prompts that the model computes at once, and of tokens of each."""
+
+
+class SteadyPolicy(PrefillPolicy):
+    """Takes each step for as long as one of a small model on a quiet machine, however long it took."""
+
+    def record_step(self, seconds: float, running: int, prompts: int, tokens: int, at: int) -> None:
+        seconds = 0.001 * bool(running) + (0.0015 + 2e-5 * prompts * tokens if tokens else 0.0)
+        super().record_step(seconds, running, prompts, tokens, at)
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Driver:
     def __init__(self, runner: GenerationRunner) -> None:
         self.runner = runner
         self.choices: dict[int, list[Answer]] = {}
-        self._unfinished: dict[int, int] = {}
+        self.unfinished: dict[int, int] = {}
 
     @property
     def answers(self) -> dict[int, Answer]:
@@ -77,22 +86,22 @@ class Driver:
 
     @property
     def running(self) -> set[int]:
-        return set(self._unfinished)
+        return set(self.unfinished)
 
     def add(self, key: int, request: Generate | Chat, seed: int = 0, *, raw: bool = False) -> None:
         self.runner.add(key, request, seed, plain_text=raw, prepared=gather(self.runner, request))
         self.choices[key] = [Answer() for _ in range(request.n)]
-        self._unfinished[key] = request.n
+        self.unfinished[key] = request.n
 
     def remove(self, key: int) -> Answer:
         for outcome in self.runner.remove(key):
             self._take(outcome)
-        del self._unfinished[key]
+        del self.unfinished[key]
         return self.answers[key]
 
     def step(self) -> None:
         for outcome in self.runner.step():
-            assert outcome.key in self._unfinished, "an outcome after the end"
+            assert outcome.key in self.unfinished, "an outcome after the end"
             self._take(outcome)
 
     def steps(self, count: int) -> None:
@@ -100,7 +109,7 @@ class Driver:
             self.step()
 
     def finish(self) -> dict[int, Answer]:
-        while self._unfinished:
+        while self.unfinished:
             self.step()
         return self.answers
 
@@ -110,7 +119,7 @@ class Driver:
             choices[0].prefilled.append((outcome.done, outcome.total))
         elif isinstance(outcome, Failed):
             choices[0].error = outcome.error
-            del self._unfinished[outcome.key]
+            del self.unfinished[outcome.key]
         elif isinstance(outcome, ToolCallDelta):
             self._take_call(choices[outcome.choice], outcome)
         else:
@@ -128,9 +137,9 @@ class Driver:
             answer.reasoning_tokens += outcome.reasoning_tokens
             answer.finish_reason, answer.stop = outcome.finish_reason, outcome.stop
             if outcome.finish_reason is not None:
-                self._unfinished[outcome.key] -= 1
-                if not self._unfinished[outcome.key]:
-                    del self._unfinished[outcome.key]
+                self.unfinished[outcome.key] -= 1
+                if not self.unfinished[outcome.key]:
+                    del self.unfinished[outcome.key]
 
     def _take_call(self, answer: Answer, delta: ToolCallDelta) -> None:
         if delta.index == len(answer.calls):
@@ -195,6 +204,7 @@ def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> 
     engine.prepare()
     runner = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
     assert isinstance(runner, GenerationRunner)
+    runner.policy = SteadyPolicy()
     return runner
 
 
@@ -232,7 +242,7 @@ def watch_chunks(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> l
     pair = [Generate(prompt=[5, 6, 7][:length], max_tokens=1, cache="off") for length in (2, 3)]
     ask(runner, *pair)  # before the first prompts that are processed together, the runner tries the model
     shapes: list[SliceShape] = []
-    kind = type(runner._network)
+    kind = type(runner.network)
     plain = kind.__call__
 
     def watch(self: Any, inputs: Any, *args: Any, **options: Any) -> Any:

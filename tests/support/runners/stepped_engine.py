@@ -293,9 +293,9 @@ class SteppedWorker:
         """The worker's clock. The test moves it."""
         self.registry = SteppedRegistry(self.events, self._gate, self.clock)
         self._engine, log = (engine := SteppedModelLoader(self._gate, started)), Silence()
-        self._scheduler = Scheduler(self.registry, self.events, engine, log)
+        self.scheduler = Scheduler(self.registry, self.events, engine, log)
         self.session = Session(
-            self.registry, self.events, self._scheduler, Bystander(), engine.names, (), log, self.registry.drain
+            self.registry, self.events, self.scheduler, Bystander(), engine.names, (), log, self.registry.drain
         )
         threading.Thread(target=self._run, daemon=True).start()
         self.engine = self._gate.wait()
@@ -318,7 +318,7 @@ class SteppedWorker:
 
     def _run(self) -> None:
         try:
-            self._scheduler.run()
+            self.scheduler.run()
         except BaseException as error:
             self._gate.leave(f"failed: {error!r}")
             raise
