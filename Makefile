@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --maxprocesses 4 --numprocesses
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.set-up
+# What chatting needs comes first, by itself. STAMP adds the tools for development to it.
+CHAT_STAMP := .venv/.set-up-chat
 MODEL := .cache/random-tiny
 # A vocabulary of Qwen's size, for what costs the more the larger it is.
 WIDE := .cache/random-wide
@@ -14,7 +15,12 @@ DEEP := .cache/random-deep
 SEEING := .cache/random-seeing
 
 # A name of its own, since `make -n test` would run a recipe that contains $(MAKE).
-OTHERS := $(MAKE) --no-print-directory -j3 go lua node rust
+OTHERS := $(MAKE) --no-print-directory -j3 c go lua node rust
+# `make test` sets SAMPLE. Then one compiler checks the C host, and the linters and sanitizers that compile everything
+# once more do not run, nor the kit's cases but these. They alone show what a host writes: tests/conformance_host compares
+# what users of all hosts receive.
+SAMPLE :=
+KIT := $(if $(SAMPLE),--only commands)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 NVIM := nvim --headless -u NONE -i NONE -n
@@ -23,14 +29,14 @@ SOURCE := protocol worker clients tools
 PROSE := README.md PROTOCOL.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs protocol/MODELS.md worker/MOCK.md
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test test-all check shake suite go lua node rust apps conformance style lint format schema traceability lock docs man wheel dist bench
+.PHONY: help setup chat test test-all check shake suite c go lua node rust apps conformance style lint format schema traceability lock docs man wheel dist bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install lmwire in it, for development (the other targets do it when needed)
 
-chat: $(STAMP) ## chat with the tiny model that is built in; one exchange without a terminal
+chat: $(CHAT_STAMP) ## chat with the tiny model that is built in; one exchange without a terminal
 # `set -m` gives the chat a process group of its own: its Ctrl-C must not end make.
 	@if [ -t 0 ] && [ -t 1 ]; then \
 		set -m; $(BIN)/lmwire chat; \
@@ -44,13 +50,15 @@ test test-all check shake: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(STAMP) ## check what a commit needs: style, types, all fast and slow tests
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory suite SLOW="slow and not nightly" KIT="--only events"
+	@$(MAKE) --no-print-directory suite MARKS="not nightly" HOSTS=all SAMPLE=yes
 
+# The fast tests' coverage has a floor, which is measured at night since it doubles their time. The slow ones run most
+# code in other processes, so that theirs would say little.
 test-all: export LMWIRE_FUZZ_SECONDS ?= 20
 test-all: $(STAMP) ## check everything, nightly tests too, and the fast tests' coverage
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory suite SLOW=slow COVERAGE="--cov --cov-report=term-missing:skip-covered" \
-		EXAMPLES=nightly
+	@$(PYTEST) auto -m "not slow" --hypothesis-profile=nightly --cov --cov-report=term-missing:skip-covered
+	@$(MAKE) --no-print-directory suite MARKS=slow HOSTS=all EXAMPLES=nightly
 
 check: $(STAMP) ## check style, types and the fast tests; AREA=session checks style and one folder of tests
 	@$(MAKE) --no-print-directory style
@@ -59,21 +67,66 @@ check: $(STAMP) ## check style, types and the fast tests; AREA=session checks st
 shake: $(STAMP) ## run a folder of tests, AREA=session, while its processes are stopped at random
 	$(BIN)/python tools/shake.py $(or $(AREA),$(error name a folder of tests: make shake AREA=session))
 
-# Types and the clients in other languages are checked while the fast tests run, and are reported after them.
-# Three files of slow tests run at once on two cores, too, since most of them wait for a process or for the network. The
-# files keep their order: xdist would move those with few tests to the end, and they take longest. The fast tests'
-# coverage has a floor, which is measured at night since it doubles their time; the slow ones run most code in other
-# processes, so that theirs would say little.
+# Types and the clients in other languages are checked while the tests run, and are reported after them. Three files of
+# tests run at once on two cores, since the slow ones wait for a process or for the network; fast ones alone wait for
+# nothing. One run has both, since each process of a run imports all files of tests. The files keep their order: xdist
+# would move those with few tests to the end, and they take longest.
 EXAMPLES := commit
-suite: $(STAMP) # SLOW selects the slow tests, none if it is empty; KIT the cases of the other languages; EXAMPLES their number
+MARKS := not slow
+suite: $(STAMP) # MARKS selects the tests; HOSTS is empty without the other languages; SAMPLE tests less of them
 	@logs=$$(mktemp -d); \
 	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
-	[ -z "$(SLOW)" ] || $(OTHERS) KIT="$(KIT)" >$$logs/others 2>&1 & makes=$$!; \
-	$(PYTEST) auto -m "not slow" --hypothesis-profile=$(EXAMPLES) $(COVERAGE); fast=$$?; \
+	[ -z "$(HOSTS)" ] || $(OTHERS) SAMPLE=$(SAMPLE) >$$logs/others 2>&1 & makes=$$!; \
+	$(PYTEST) $(if $(HOSTS),3,auto) -m "$(MARKS)" --hypothesis-profile=$(EXAMPLES) $(COVERAGE); tests=$$?; \
 	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
-	if [ -n "$(SLOW)" ]; then $(PYTEST) 3 -m "$(SLOW)" --hypothesis-profile=$(EXAMPLES); slow=$$?; else slow=0; fi; \
 	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
-	rm -r $$logs; exit $$((fast ? fast : others ? others : slow ? slow : typed))
+	rm -r $$logs; exit $$((tests ? tests : others ? others : typed))
+
+# Each compiler that is installed compiles the library as its users do, and its tests with its sanitizers.
+C_BUILD := .cache/c
+C_FLAGS := -Wall -Wextra -Wpedantic -Werror -Wconversion -Iclients/c
+SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+c: $(STAMP) ## check and test the C host, its examples and its installation, where a C compiler is installed
+	@compilers=$$(for each in gcc clang; do command -v $$each || true; done$(if $(SAMPLE), | head -1)); \
+	if [ -z "$$compilers" ]; then \
+		echo "no C compiler is installed, so clients/c is not tested"; \
+		[ "$$CI" != true ]; exit; \
+	fi; \
+	missing() { echo "$$1 is not installed, so $$2 is not tested"; [ "$$CI" != true ] || exit 1; }; \
+	set -e; \
+	mkdir -p $(C_BUILD); \
+	for compiler in $$compilers; do \
+		cc="$$compiler -std=c11 -Wshadow $(C_FLAGS)"; \
+		sanitize="$(SANITIZE)"; \
+		echo "int main(void) { return 0; }" | $$cc $$sanitize -x c - -o $(C_BUILD)/probe 2>/dev/null || { \
+			echo "$$compiler has no sanitizers, so its tests run without"; sanitize=; \
+		}; \
+		(set -x; \
+		$$cc -O2 -c clients/c/lmwire.c -o $(C_BUILD)/lmwire.o; \
+		$$cc -O2 clients/c/examples/chat.c $(C_BUILD)/lmwire.o -o $(C_BUILD)/chat; \
+		$$cc $$sanitize clients/c/test/conformance_driver.c clients/c/lmwire.c -o $(C_BUILD)/conformance_driver; \
+		$$cc -O2 clients/c/test/bench_host.c $(C_BUILD)/lmwire.o -o $(C_BUILD)/bench; \
+		$$cc -O2 clients/c/test/bundle_chat.c $(C_BUILD)/lmwire.o -o $(C_BUILD)/bundle_chat; \
+		$$cc $$sanitize clients/c/test/test_lmwire.c -o $(C_BUILD)/test_lmwire; \
+		$(C_BUILD)/test_lmwire protocol/vectors); \
+	done; \
+	export LMWIRE_WORKER=$(CURDIR)/$(BIN)/lmwire; \
+	echo "Who are you?" | $(C_BUILD)/chat | grep "tiny model"; \
+	if command -v c++ >/dev/null; then (set -x; \
+		c++ -std=c++17 $(C_FLAGS) clients/c/examples/chat.cpp $(C_BUILD)/lmwire.o -o $(C_BUILD)/chat++; \
+		$(C_BUILD)/chat++ | grep "tiny model"); \
+	else missing "a C++ compiler" "the example in C++"; fi; \
+	if command -v cmake >/dev/null && command -v pkg-config >/dev/null; then (set -x; \
+		cmake -S clients/c -B $(C_BUILD)/cmake -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(C_BUILD)/installed >/dev/null; \
+		cmake --build $(C_BUILD)/cmake --target install >/dev/null; \
+		found=$$(PKG_CONFIG_PATH=$(C_BUILD)/installed/lib/pkgconfig pkg-config --cflags --libs lmwire); \
+		cc clients/c/examples/chat.c -o $(C_BUILD)/chat $$found); \
+	else missing "cmake or pkg-config" "the installation of clients/c"; fi; \
+	if command -v swiftc >/dev/null; then (set -x; \
+		swiftc -typecheck -I clients/c clients/c/examples/chat.swift); \
+	else echo "swiftc is not installed, so the example in Swift is not checked"; fi; \
+	set -x; \
+	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- $(C_BUILD)/conformance_driver
 
 go: $(STAMP) ## check and test the Go client and its example, where Go is installed
 	@if ! command -v go >/dev/null; then \
@@ -81,12 +134,13 @@ go: $(STAMP) ## check and test the Go client and its example, where Go is instal
 		[ "$$CI" != true ]; exit; \
 	fi; \
 	test -z "$$(gofmt -l clients/go examples | tee /dev/stderr)" || exit 1; \
-	linter=$(CURDIR)/.cache/go/staticcheck; \
-	GOBIN="$${linter%/*}" go install $(STATICCHECK) || { \
+	linter=$(if $(SAMPLE),true,$(CURDIR)/.cache/go/staticcheck); \
+	[ $$linter = true ] || GOBIN="$${linter%/*}" go install $(STATICCHECK) || { \
 		echo "staticcheck cannot be fetched, so it does not run"; linter=true; [ "$$CI" != true ] || exit 1; \
 	}; \
+	set -e; \
 	for module in clients/go examples/go-commit; do \
-		(set -ex; cd $$module; go vet ./...; "$$linter" -checks all ./...; go test -race ./...) || exit 1; \
+		(set -x; cd $$module; go vet ./...; "$$linter" -checks all ./...; go test $(if $(SAMPLE),,-race) ./...); \
 	done
 
 lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
@@ -105,6 +159,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 		echo "npm is not installed, so clients/node is not tested"; \
 		[ "$$CI" != true ]; exit; \
 	fi; \
+	set -e; \
 	for package in clients/node clients/node-ai-sdk examples/electron examples/vscode; do \
 		path=$$PATH; \
 		if [ $$package = clients/node-ai-sdk ] && [ "$$(node -p 'parseInt(process.versions.node)')" -lt 22 ]; then \
@@ -114,7 +169,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 			path=$$newer:$$PATH; \
 		fi; \
 		(cd $$package; PATH=$$path "$$npm" ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
-		(set -ex; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent) || exit 1; \
+		(set -x; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent); \
 	done; \
 	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- node clients/node/dist/test/conformance-driver.js
 
@@ -127,9 +182,9 @@ rust: $(STAMP) ## check and test the Rust client and its examples, where cargo i
 	cargo fetch --quiet || { echo "the crates cannot be fetched, so clients/rust is not tested"; [ "$$CI" != true ]; exit; }; \
 	set -ex; \
 	cargo fmt --all --check; \
-	cargo clippy --quiet --all-targets -- -D warnings; \
 	cargo test --quiet; \
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire; \
+	cargo clippy --quiet --all-targets -- -D warnings; \
+	$(if $(SAMPLE),,RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package lmwire;) \
 	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- $$CARGO_TARGET_DIR/debug/examples/conformance_driver
 
 apps: ## check the Tauri app, in minutes; on Linux it needs libwebkit2gtk-4.1-dev
@@ -147,6 +202,7 @@ style: $(STAMP) ## check format, lint, schema, prose and the directions of impor
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python -m lmwire_protocol.schema --check
+	$(BIN)/python tools/flat_tables.py --check
 	$(BIN)/python tools/prose_habits.py $(SOURCE) tests $(PROSE)
 	$(BIN)/lint-imports --no-cache
 
@@ -158,8 +214,9 @@ format: $(STAMP) ## rewrite the Python files in the project's format
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
-schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs
+schema: $(STAMP) ## rewrite protocol/schema from the protocol's Structs, and the tables of hosts from it
 	$(BIN)/python -m lmwire_protocol.schema
+	$(BIN)/python tools/flat_tables.py
 
 traceability: $(STAMP) ## rewrite protocol/transcripts/TRACEABILITY.md; it keeps the tests that are entered by hand
 	PYTHONPATH=tests $(BIN)/python -m support.protocol.traceability
@@ -168,10 +225,11 @@ COMPILE := .cache/lock/bin/uv pip compile --quiet --universal --python-version 3
 	--no-annotate --custom-compile-command "make lock"
 CLIENTS := tests/real_clients
 
-lock: ## bring requirements-dev.txt and those of the real clients in line (LOCK_FLAGS=--upgrade takes the newest versions)
+lock: ## bring requirements*.txt and those of the real clients in line (LOCK_FLAGS=--upgrade takes the newest versions)
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(COMPILE) --extra dev --output-file requirements-dev.txt $(LOCK_FLAGS) pyproject.toml
+	$(COMPILE) --extra checkout --constraints requirements-dev.txt --output-file requirements.txt pyproject.toml
 	for file in $(CLIENTS)/requirements/*.in; do \
 		$(COMPILE) --output-file $${file%.in}.txt $(LOCK_FLAGS) $$file || exit; \
 	done
@@ -199,26 +257,36 @@ bench: $(MODEL)/config.json $(WIDE)/config.json $(DEEP)/config.json $(SEEING)/co
 	$(BIN)/lmwire bench generation --model $(WIDE) --tokens 64 --rounds 2
 	$(BIN)/lmwire bench vision --model $(SEEING) --tokens 64 --rounds 3
 	$(BIN)/lmwire bench http --model $(MODEL) --tokens 128 --rounds 3
+	$(BIN)/lmwire bench agents --model $(MODEL) --shared-tokens 512 --rounds 3
 	$(BIN)/lmwire bench hosts
 	$(BIN)/lmwire bench start
 
-$(STAMP): pyproject.toml requirements-dev.txt
+# pip draws its progress on a terminal only. Elsewhere its hundred lines would hide what follows.
+PIP_INSTALL := [ -t 1 ] || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
+# A file lists everything, so pip must not look for dependencies: it would try versions newer than those listed.
+INSTALL_LISTED = @$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes --requirement $(1) || { \
+		echo "pip cannot install the packages: bring its index into reach or free some disk, and run make again" >&2; \
+		exit 1; \
+	}
+
+$(CHAT_STAMP): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "lmwire needs Python 3.11 or newer, and $(PYTHON) is not. Name another: make setup PYTHON=python3.12" >&2; \
 		exit 1; \
 	}
-	@echo "lmwire is installed into .venv, once: that takes some minutes and 2 GB."
-	$(PYTHON) -m venv .venv || { \
+	@echo "lmwire is installed into .venv, once: 70 MB to download, and 400 MB of disk."
+	@$(PYTHON) -m venv .venv || { \
 		echo "$(PYTHON) cannot make .venv: install its module venv (python3-venv on Debian), and run make again" >&2; \
 		exit 1; \
 	}
-# The file lists everything, so pip must not look for dependencies: it would try versions newer than those listed.
-	$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes --requirement requirements-dev.txt || { \
-		echo "pip cannot install the packages: bring its index into reach or free some disk, and run make again" >&2; \
-		exit 1; \
-	}
+	$(call INSTALL_LISTED,requirements.txt)
 # The package itself has no hash. Its build tool is pinned above, so pip fetches nothing more for it.
-	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMP): $(CHAT_STAMP) requirements-dev.txt
+	@echo "The tools for development are added to .venv, once: 370 MB to download, and 1.3 GB of disk."
+	$(call INSTALL_LISTED,requirements-dev.txt)
 	@touch $@
 
 $(MODEL)/config.json: tools/tiny_model/random_model.py | $(STAMP)

@@ -52,6 +52,18 @@ LIBRARIES: Final = (
         "d66c5213fc203466186060105b01f51896764ba64b3797d2620d02e28e34b8ca",
         {"lib/marked.esm.js": "marked.js"},
     ),
+    Library(
+        "@highlightjs/cdn-assets",
+        "11.12.0",
+        "b8a006d30f45afe783072569f3d69c5b60c0e7b9ca28cd474e12f2584e2a3bd9",
+        {"es/highlight.min.js": "highlight.js"},
+    ),
+    Library(
+        "temml",
+        "0.13.5",
+        "bca5b76dd26d1d6c81f8d817f6cc8bf0f0a1a7787512e281d5c22b986f8ae582",
+        {"dist/temml.min.js": "temml.js", "dist/Temml-Local.css": "temml.css", "dist/Temml.woff2": "Temml.woff2"},
+    ),
 )
 _HEADING: Final = "Libraries in the chat page of lmwire, copied from their packages by tools/vendor_page.py.\n"
 
@@ -63,9 +75,10 @@ def main() -> None:
     notices = [_HEADING]
     with tempfile.TemporaryDirectory() as folder:
         for library in LIBRARIES:
-            package = _unpack(library, Path(folder))
+            package = unpack(library, Path(folder))
             for source, name in library.files.items():
-                (FOLDER / name).write_text(_adapt((package / source).read_text()))
+                content = (package / source).read_bytes()
+                (FOLDER / name).write_bytes(_adapt(content.decode()).encode() if name.endswith(".js") else content)
             licence = json.loads((package / "package.json").read_text())["license"]
             names = ", ".join(library.files.values())
             title = f"{library.package} {library.version}, {licence}: {names}"
@@ -85,7 +98,7 @@ def _digests() -> dict[str, str]:
     return {str(file.relative_to(_ROOT)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def _unpack(library: Library, folder: Path) -> Path:
+def unpack(library: Library, folder: Path) -> Path:
     """Return the folder of a package, which npm downloads. Exit if it is not the one whose digest is known."""
     command = ["npm", "pack", "--silent", f"{library.package}@{library.version}"]
     archive = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
@@ -102,6 +115,9 @@ def _adapt(code: str) -> str:
     """Return code that a browser loads without a build step: it finds other files by their path alone."""
     code = re.sub(r"/\*\*\n \* DO NOT EDIT.*?\*/\n\n?", "", code, count=1, flags=re.DOTALL)
     without_map = re.sub(r"\n?//# sourceMappingURL=\S+\s*", "\n", code)
+    script = re.match(r"var (\w+)=", code)
+    if script and not re.search(r"\bexport ", code):  # Temml has a minified script, and a module that is not
+        without_map += f"\nexport default {script[1]};"
     return without_map.replace('from"preact"', 'from"./preact.js"').rstrip("\n") + "\n"
 
 

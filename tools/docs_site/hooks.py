@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 SOURCE_URL = "https://github.com/lmwire/lmwire/tree/main/"
 ADDRESSES = {
-    "README.md": "index.html",
+    "README.md": "overview/index.html",
     "protocol/lmwire_conformance/HOSTS.md": "conformance/index.html",
     "worker/MOCK.md": "mock/index.html",
     "protocol/MODELS.md": "protocol/models/index.html",
@@ -21,6 +21,7 @@ ADDRESSES = {
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?(?=\))")
 
 sys.path.insert(0, str(HERE))
+import first_programs  # noqa: E402
 import http_reference  # noqa: E402
 import protocol_reference  # noqa: E402
 import python_reference  # noqa: E402
@@ -40,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to what the site does not have lead to the source."""
+    """Let links to what the site does not have lead to the source, and write the tabs of the first page."""
     here = PurePosixPath(page.file.src_uri).parent
 
     def lead_to_source(link: re.Match[str]) -> str:
@@ -49,7 +50,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link[0]  # MkDocs resolves it, or reports it
         return f"{SOURCE_URL}{target}{link['anchor'] or ''}"
 
-    return _LINK.sub(lead_to_source, markdown)
+    return _LINK.sub(lead_to_source, markdown).replace(first_programs.MARKER, first_programs.make_tabs(REPOSITORY))
 
 
 def _repository_pages() -> list[str]:
