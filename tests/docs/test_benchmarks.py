@@ -13,11 +13,19 @@ SECTIONS = re.findall(r"^## (.+)\n((?:(?!## ).*\n?)*)", PAGE, flags=re.MULTILINE
 MEASURED = [title for title, text in SECTIONS if "`lmwire bench " in text and "\n| " in text]
 
 
-@pytest.mark.parametrize(("file", "title"), [("h100-http.json", "HTTP"), ("h100-pipe.json", "The pipe")])
-def test_the_ratios_of_a_column_are_those_of_its_file(file: str, title: str) -> None:
-    lines = [line for line in dict(SECTIONS)[title].splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
-    column = rows[0].index("random, 2 layers, H100")
+@pytest.mark.parametrize(
+    ("file", "title", "name"),
+    [
+        ("h100-http.json", "HTTP", "random, 2 layers, H100"),
+        ("h100-pipe.json", "The pipe", "random, 2 layers, H100"),
+        ("h200-pipe.json", "The pipe", "0.6B, H200"),
+    ],
+)
+def test_the_ratios_of_a_column_are_those_of_its_file(file: str, title: str, name: str) -> None:
+    table = re.search(r"(^\|.*\n)+", dict(SECTIONS)[title], flags=re.MULTILINE)
+    assert table
+    rows = [[cell.strip() for cell in line.split("|")] for line in table[0].splitlines()]
+    column = rows[0].index(name)
     shown = [float(ratio) for row in rows[2:] for ratio in re.findall(r"([\d.]+)\N{MULTIPLICATION SIGN}", row[column])]
     figures = json.loads((FOLDER / file).read_text())["figures"]
     assert sorted(shown) == sorted(round(figure["value"], 2) for figure in figures if figure["unit"] != "ms")

@@ -309,7 +309,7 @@ def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("prepares")
 def test_the_first_chunk_of_a_shape_is_not_measured_where_kernels_are_prepared() -> None:
-    policy, device = PrefillPolicy(), Device(token_s=0.0002)
+    policy, device = PrefillPolicy(), Device(token_s=0.00005)
     before = settled(policy, device)
     policy.record_step(1.0, 1, 3, before, FAR)
     assert usual(policy) == before
@@ -323,6 +323,12 @@ def test_where_kernels_are_compiled_a_prompt_does_not_start_with_many_short_chun
     assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
     policy.record_step(1.0, 0, 1, FIRST_CHUNK_PER_SHAPE, 0)
     assert policy.chunk_size(0, 1, 0) == FIRST_CHUNK_PER_SHAPE
+
+
+@pytest.mark.usefixtures("prepares")
+@pytest.mark.parametrize(("prompts", "least"), [(1, 256), (3, 96), (16, 16)])
+def test_where_kernels_are_compiled_no_chunk_is_shorter_than_what_costs_as_much(prompts: int, least: int) -> None:
+    assert settled(PrefillPolicy(), Device(step_s=0.001, token_s=1.0), prompts=prompts) == least
 
 
 # What a prompt takes in all.

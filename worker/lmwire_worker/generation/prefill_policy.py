@@ -33,6 +33,10 @@ FIRST_CHUNK: Final = 32
 """Length of the first chunk, before any measurement, in tokens."""
 FIRST_CHUNK_PER_SHAPE: Final = 512
 """The same on a device that compiles kernels for each shape. Such devices are fast, and each new length is slow."""
+LEAST_TOKENS_PER_SHAPE: Final = 256
+"""Minimum tokens of a chunk on such a device, over all prompts. The arithmetic for 256 tokens takes about as long as to
+read the weights, and a new length of the context can take longer than both. So shorter chunks would only be more of
+them."""
 MAX_TOKEN_GAP_STEPS: Final = 5.5
 """Maximum token gap during a prefill, in decode steps. The target is 6; the margin absorbs variance."""
 UNNOTICEABLE_GAP_S: Final = 0.02
@@ -96,6 +100,9 @@ class PrefillPolicy:
             fitting = fitting - 1 if fitting else 1
         most = 2 * self.last_chunk  # the model may not extrapolate further
         self.last_chunk = min(CHUNK_SIZES[fitting], most)
+        if self._compiles_each_shape:
+            least = next(size for size in CHUNK_SIZES if prompts * size >= LEAST_TOKENS_PER_SHAPE)
+            self.last_chunk = max(self.last_chunk, least)
         if self.last_chunk < remaining <= most and self._chunk_cost(prompts * remaining, at + remaining / 2) <= seconds:
             return remaining  # otherwise the rest would need a chunk of its own
         return self.last_chunk
