@@ -18,8 +18,8 @@ SAMPLED = {"temperature": 1.0, "max_tokens": 20}
 @pytest.mark.parametrize("length", [1, 2, 150])
 def test_each_choice_is_what_its_own_seed_gives_alone(family: str, length: int, runner_of: RunnerOf) -> None:
     prompt = [(7 * n) % 200 + 5 for n in range(length)]
-    together = choices(runner_of(family), Generate(prompt=prompt, n=5, **SAMPLED), seed=11)
-    alone = [ask(runner_of(family), Generate(prompt=prompt, **SAMPLED), seeds=[11 + n])[0] for n in range(5)]
+    together = choices(runner_of(family), Generate(prompt=prompt, n=3, **SAMPLED), seed=11)
+    alone = [ask(runner_of(family), Generate(prompt=prompt, **SAMPLED), seeds=[11 + n])[0] for n in range(3)]
     assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
     assert len({tuple(answer.token_ids) for answer in together}) > 1, "different seeds differ"
 
@@ -69,7 +69,7 @@ def test_with_max_tokens_0_every_choice_is_empty(runner_of: RunnerOf) -> None:
 def test_a_cancel_ends_all_of_them_wherever_they_stand(steps: int, runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
     driver = Driver(runner)
-    driver.add(0, Generate(prompt=[9] * 40, n=4, max_tokens=50))
+    driver.add(0, Generate(prompt=[9] * 40, n=4, max_tokens=50, ignore_eos=True))
     driver.add(1, Generate(prompt="neighbour", max_tokens=30))
     driver.steps(steps)
     driver.remove(0)
