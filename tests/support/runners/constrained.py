@@ -69,7 +69,11 @@ class Speaker:
 
     def say(self, request: Generate | Chat, seed: int = 0, *, thinking: bool = False) -> str:
         """Return a whole answer."""
-        return self.follow([self.constraint(request, thinking)], [seed])[0]
+        return self.say_each(request, [seed], thinking=thinking)[0]
+
+    def say_each(self, request: Generate | Chat, seeds: Sequence[int], *, thinking: bool = False) -> list[str]:
+        """Return the whole answer of each seed, in less time than one after another."""
+        return self.follow([self.constraint(request, thinking) for _ in seeds], seeds)
 
     def follow(self, constraints: Sequence[Constraint | None], seeds: Sequence[int]) -> list[str]:
         """Return whole answers, generated together. A row without a constraint has an empty answer."""
