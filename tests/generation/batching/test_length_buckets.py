@@ -1,5 +1,7 @@
 """Rows of very different length run in groups of their own, and nothing else changes."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -7,6 +9,7 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation.batching import Batch
+from lmwire_worker.generation.batching import batch as batch_module
 from lmwire_worker.generation.batching.batch import (
     FIRST_BUCKET_TOKENS,
     MIN_PADDING_TOKENS,
@@ -19,15 +22,32 @@ from support.runners.generation_runners import EACH_FAMILY, Driver, FolderOf, Ru
 
 pytestmark = pytest.mark.slow
 
-LONG = 1300
+BUCKET = FIRST_BUCKET_TOKENS // 4
+PADDING = MIN_PADDING_TOKENS // 5
+LONG = 325
 MANY = 8
 
 
 @pytest.fixture(autouse=True)
-def even_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fix the chunks, so that groups of rows do not depend on the load of this machine."""
-    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 256)
-    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: SATURATING_TOKENS)
+def even_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fix the chunks, so that groups of rows do not depend on the load of this machine.
+
+    Where a model runs, buckets are smaller too: a processor takes long for prompts of a thousand tokens.
+    """
+    monkeypatch.setattr(PrefillPolicy, "chunk_size", lambda *_: 64)
+    monkeypatch.setattr(PrefillPolicy, "max_batch_tokens", lambda *_: SATURATING_TOKENS // 4)
+    if "runner_of" in request.fixturenames:
+        monkeypatch.setattr(batch_module, "FIRST_BUCKET_TOKENS", BUCKET)
+        monkeypatch.setattr(batch_module, "assign_buckets", lambda lengths, _: assign_buckets(lengths, PADDING))
+
+
+AnswerAlone = Callable[[int], list[int]]
+
+
+@pytest.fixture(scope="module")
+def answer_alone(runner_of: RunnerOf) -> AnswerAlone:
+    """Answers of up to 60 tokens that short rows get alone, each computed once."""
+    return cache(lambda number: ask(runner_of("qwen3"), short(number, max_tokens=60))[0].token_ids)
 
 
 def prompt(number: int, length: int) -> list[int]:
@@ -38,8 +58,8 @@ def short(number: int, **fields: Any) -> Generate:
     return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **{"max_tokens": 30, "cache": "off", **fields})
 
 
-def long(**fields: Any) -> Generate:
-    return Generate(prompt=prompt(50, LONG), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
+def long(length: int = LONG, **fields: Any) -> Generate:
+    return Generate(prompt=prompt(50, length), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
 
 
 def batch_of(runner: GenerationRunner) -> Batch:
@@ -53,10 +73,10 @@ def groups(runner: GenerationRunner) -> list[int]:
     return sorted(len(group.rows) for group in batch_of(runner).answer_groups)
 
 
-def run_beside_a_long_one(driver: Driver) -> None:
+def run_beside_a_long_one(driver: Driver, length: int = LONG) -> None:
     for number in range(MANY):
         driver.add(number, short(number, max_tokens=60))
-    driver.add(MANY, long())
+    driver.add(MANY, long(length))
     while not driver.answers[MANY].token_ids:
         driver.step()
 
@@ -125,7 +145,9 @@ def test_answers_in_length_buckets_are_those_given_alone(family: str, runner_of:
         assert together[seed].token_ids == ask(runner, requests[seed], seeds=[seed])[0].token_ids
 
 
-def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(runner_of: RunnerOf) -> None:
+def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(
+    runner_of: RunnerOf, answer_alone: AnswerAlone
+) -> None:
     driver = Driver(runner_of("qwen3"))
     run_beside_a_long_one(driver)
     driver.step()
@@ -136,10 +158,12 @@ def test_a_long_row_runs_apart_and_joins_the_others_when_they_are_few(runner_of:
     assert groups(driver.runner) == [3]
     driver.finish()
     for number in (MANY - 2, MANY - 1):
-        assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
+        assert driver.answers[number].token_ids == answer_alone(number)
 
 
-def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(runner_of: RunnerOf) -> None:
+def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(
+    runner_of: RunnerOf, answer_alone: AnswerAlone
+) -> None:
     """The row leaves an empty group after its first token. That group must forget the row."""
     runner = runner_of("qwen3")
     driver = Driver(runner)
@@ -154,12 +178,12 @@ def test_a_row_that_joins_a_long_one_at_once_and_comes_back_loses_no_token(runne
     while groups(runner) != [1, MANY - 1]:
         driver.step()
     driver.finish()
-    assert driver.answers[1].token_ids == ask(runner, short(1, max_tokens=60))[0].token_ids
+    assert driver.answers[1].token_ids == answer_alone(1)
 
 
 def test_rows_that_part_and_meet_again_go_on_where_they_were(runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
-    sampled = {"temperature": 1.0, "repetition_penalty": 1.2, "max_tokens": 90}
+    sampled = {"temperature": 1.0, "repetition_penalty": 1.2, "max_tokens": 70}
     driver = Driver(runner)
     for number in range(MANY):
         driver.add(number, short(number, **sampled), seed=number)
@@ -169,15 +193,13 @@ def test_rows_that_part_and_meet_again_go_on_where_they_were(runner_of: RunnerOf
         while key in driver.running:
             driver.step()
     driver.finish()
-    for number in range(MANY):
+    for number in (0, MANY // 2, MANY - 1):
         assert driver.answers[number].token_ids == ask(runner, short(number, **sampled), seeds=[number])[0].token_ids
 
 
 def test_rows_move_up_as_they_grow(runner_of: RunnerOf) -> None:
     runner = runner_of("qwen3")
-    growing = [
-        Generate(prompt=prompt(n, FIRST_BUCKET_TOKENS - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)
-    ]
+    growing = [Generate(prompt=prompt(n, BUCKET - 3 - n), max_tokens=20, ignore_eos=True) for n in range(3)]
     driver = Driver(runner)
     for key, request in enumerate([*growing, short(9, max_tokens=8), short(9, max_tokens=14)]):
         driver.add(key, request)
@@ -188,7 +210,7 @@ def test_rows_move_up_as_they_grow(runner_of: RunnerOf) -> None:
 
 def test_a_group_takes_no_memory_for_rows_of_another(runner_of: RunnerOf) -> None:
     driver = Driver(runner_of("llama"))
-    run_beside_a_long_one(driver)
+    run_beside_a_long_one(driver, 1300)  # a cache grows by 256 tokens at a time
     driver.step()
     taken = {len(group.rows): group.nbytes for group in batch_of(driver.runner).answer_groups}
     assert taken[MANY] < MANY * taken[1] / 4
@@ -219,7 +241,7 @@ def test_a_short_prompt_does_not_wait_for_a_long_one(runner_of: RunnerOf) -> Non
 def test_of_two_long_prompts_one_is_done_before_the_other_is_started(runner_of: RunnerOf) -> None:
     driver = Driver(runner_of("qwen3"))
     driver.add(0, long())
-    driver.add(1, Generate(prompt=prompt(51, 2000), max_tokens=5, cache="off"))
+    driver.add(1, Generate(prompt=prompt(51, 500), max_tokens=5, cache="off"))
     while not driver.answers[0].token_ids:
         driver.step()
     assert not driver.answers[1].prefilled
@@ -274,7 +296,7 @@ def test_choices_of_a_long_prompt_share_it_beside_short_rows(runner_of: RunnerOf
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_a_cancel_ends_a_row_of_any_batch(steps: int, runner_of: RunnerOf) -> None:
+def test_a_cancel_ends_a_row_of_any_batch(steps: int, runner_of: RunnerOf, answer_alone: AnswerAlone) -> None:
     driver = Driver(runner_of("qwen3"))
     run_beside_a_long_one(driver)
     driver.steps(steps)
@@ -282,5 +304,5 @@ def test_a_cancel_ends_a_row_of_any_batch(steps: int, runner_of: RunnerOf) -> No
     driver.remove(0)
     driver.finish()
     for number in range(1, MANY):
-        assert driver.answers[number].token_ids == ask(driver.runner, short(number, max_tokens=60))[0].token_ids
+        assert driver.answers[number].token_ids == answer_alone(number)
     assert groups(driver.runner) == []
