@@ -26,7 +26,7 @@ from support.runners.generation_runners import EACH_FAMILY, RunnerOf, chat, open
 
 pytestmark = pytest.mark.slow
 
-SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24}
+SAMPLED: dict[str, Any] = {"temperature": 0.9, "max_tokens": 16}
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -51,16 +51,16 @@ ANYWHERE: list[Generate | Chat] = [
     Generate(prompt="two two", **SAMPLED, n=3, xtc_probability=0.5, xtc_threshold=0.01),
     Generate(prompt="three", **SAMPLED, repetition_penalty=1.3, presence_penalty=0.4, frequency_penalty=-0.3),
     Generate(prompt="four", **SAMPLED, logit_bias={65: 5.0, 66: -100.0}, penalty_window=0, frequency_penalty=0.5),
-    Generate(prompt="five", **SAMPLED, min_tokens=18, stop=["a", "\n"], include_stop=True),
+    Generate(prompt="five", **SAMPLED, min_tokens=12, stop=["a", "\n"], include_stop=True),
     Generate(prompt="six", **SAMPLED, ignore_eos=True, top_k=20, min_p=0.01),
     Generate(prompt="seven", **SAMPLED, format=RegexFormat(pattern="[a-f]{4,8}(-[0-9]{2}){2}")),
     Generate(prompt="eight", **SAMPLED, format=JsonSchemaFormat(schema=SCHEMA), n=2),
-    Generate(prompt="nine", max_tokens=24, format=ChoiceFormat(choices=["yes", "no", "no idea"]), logprobs=True),
+    Generate(prompt="nine", max_tokens=16, format=ChoiceFormat(choices=["yes", "no", "no idea"]), logprobs=True),
     Generate(prompt="ten", **SAMPLED, format=LarkFormat(grammar='start: "(" WORD ")"\nWORD: /[a-z]{2,9}/')),
     chat("eleven", **SAMPLED, format=JsonObjectFormat()),
-    chat("twelve", max_tokens=24),
+    chat("twelve", max_tokens=16),
     chat("thirteen", **SAMPLED, prefix="Well,", n=2),
-    Generate(prompt=[65, 66, 67], max_tokens=25, logprobs=True, top_logprobs=20),
+    Generate(prompt=[65, 66, 67], max_tokens=17, logprobs=True, top_logprobs=20),
     Generate(prompt="x" * 200, **SAMPLED),
     Generate(prompt="fifteen", max_tokens=0),
     Generate(prompt="on and on and on", **SAMPLED, dry_multiplier=1.5, dry_allowed_length=1, n=2),
@@ -70,12 +70,14 @@ ANYWHERE: list[Generate | Chat] = [
 
 ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
     chat("What is 12 + 30?", max_tokens=120, reasoning="on"),
-    chat("What is 12 + 30?", max_tokens=120, reasoning="off"),
+    chat("What is 12 + 30?", max_tokens=30, reasoning="off"),
     chat("What is 7 * 8?", max_tokens=120, reasoning="on", reasoning_budget=4, temperature=0.8),
     chat("What is the weather in Rome?", max_tokens=120, tools=[WEATHER]),
     chat("Weather in Rome for 3 days?", max_tokens=120, tools=TOOLS, tool_choice="required", temperature=1.2),
-    chat("Hello!", **SAMPLED, tools=TOOLS, tool_choice=NamedTool(name="get_time"), reasoning="off"),
-    chat("Hello!", max_tokens=60, tools=TOOLS, tool_choice="none"),
+    chat(
+        "Hello!", temperature=0.9, max_tokens=24, tools=TOOLS, tool_choice=NamedTool(name="get_time"), reasoning="off"
+    ),
+    chat("Hello!", max_tokens=30, tools=TOOLS, tool_choice="none"),
     chat(
         "Hello!",
         max_tokens=120,
@@ -93,7 +95,7 @@ ON_THE_BUILT_IN_MODEL: list[Generate | Chat] = [
         n=3,
         temperature=1.0,
     ),
-    chat("Say a word.", max_tokens=60, logprobs=True, top_logprobs=3, stop=["."], temperature=0.7),
+    chat("Say a word.", max_tokens=30, logprobs=True, top_logprobs=3, stop=["."], temperature=0.7),
 ]
 
 
@@ -110,7 +112,7 @@ def test_eighteen_different_requests_get_what_they_get_alone(family: str, runner
 @pytest.mark.parametrize("family", EACH_FAMILY)
 def test_rows_of_one_length_get_what_they_get_alone(family: str, runner_of: RunnerOf) -> None:
     prompts = [[(7 * row + 3 * place) % 90 + 5 for place in range(40)] for row in range(6)]
-    ends = (30, 30, 9, 30, 17, 30)
+    ends = (20, 20, 5, 20, 11, 20)
     check(
         runner_of(family), [Generate(prompt=prompt, max_tokens=end) for prompt, end in zip(prompts, ends, strict=True)]
     )
