@@ -4,6 +4,7 @@ import gc
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Model(llama.Model):
 
 def replies(runner: GenerationRunner) -> Replies:
     """Return the answers to the prompts, and the exact logits after each prompt."""
-    requests = [Generate(prompt=prompt, max_tokens=12, cache="off") for prompt in PROMPTS]
+    requests = [Generate(prompt=prompt, max_tokens=6, cache="off") for prompt in PROMPTS]
     network: Any = runner.network
     logits = [network(mx.array([prompt])) for prompt in PROMPTS]
     return [answer.token_ids for answer in ask(runner, *requests)], [bytes(memoryview(values)) for values in logits]
@@ -238,18 +239,31 @@ FAULTS: list[tuple[Callable[[Path], Any], str, str]] = [
 ]
 
 
+@dataclass
+class Present:
+    """A model that is loaded, and what it answers."""
+
+    host: Host
+    runner: GenerationRunner
+    answers: Replies
+
+
+@pytest.fixture(scope="module")
+def present(folder_of: FolderOf) -> Present:
+    host = Host()
+    runner = host.load(folder_of("llama"))
+    return Present(host, runner, replies(runner))
+
+
 @pytest.mark.parametrize(("break_it", "code", "named"), FAULTS)
 def test_a_faulty_adapter_is_refused_by_name_and_costs_nobody_the_present_model(
-    break_it: Callable[[Path], Any], code: str, named: str, model: Path, adapter: Path
+    break_it: Callable[[Path], Any], code: str, named: str, model: Path, adapter: Path, present: Present
 ) -> None:
-    host = Host()
-    runner = host.load(model)
-    before = replies(runner)
     break_it(adapter)
-    error = refusal(host, model, adapter)
+    error = refusal(present.host, model, adapter)
     assert (error.code, error.field) == (code, "adapter_path")
     assert named in error.message and str(adapter) in error.message
-    assert replies(runner) == before
+    assert replies(present.runner) == present.answers
 
 
 def test_an_adapter_that_names_no_layer_is_refused(model: Path, adapter: Path) -> None:
@@ -271,7 +285,7 @@ def test_over_the_wire_an_adapter_is_reported_and_a_faulty_one_keeps_the_model(m
         error = worker.call({"id": "l", "cmd": "load", "path": str(model), "adapter_path": str(model)})
         assert (error["code"], error["field"], error["loaded"]) == ("bad_model", "adapter_path", True)
         assert worker.call({"id": "i", "cmd": "info"})["adapter_path"] == str(adapter)
-        worker.call({"id": "g", "cmd": "generate", "prompt": PROMPTS[0], "max_tokens": 12})
+        worker.call({"id": "g", "cmd": "generate", "prompt": PROMPTS[0], "max_tokens": 6})
         assert worker.token_ids("g") == fresh_replies(model, adapter)[0][0]
         assert worker.load(model, "base").get("adapter_path") is None
         assert worker.quit() == 0
