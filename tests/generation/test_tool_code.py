@@ -1,5 +1,6 @@
 """Gemma's tool_code, written by a Gemma model with random weights in a real worker process."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,18 @@ PARAMETERS: Any = {
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}}]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("gemma") / "model", "gemma3_text")
+
+
+@pytest.fixture(scope="module")
+def worker(folder: Path) -> Iterator[lmwire.Worker]:
+    with lmwire.Worker() as worker:
+        worker.load(str(folder))
+        yield worker
+
+
 @pytest.mark.parametrize(
     ("written", "arguments"),
     [
@@ -28,15 +41,14 @@ TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "paramete
         ("get_weather Paris", {"city": "Paris"}),
     ],
 )
-def test_a_positional_argument_is_that_of_the_signature(tmp_path: Path, written: str, arguments: Any) -> None:
-    folder = write_model(tmp_path / "model", "gemma3_text")
+def test_a_positional_argument_is_that_of_the_signature(
+    folder: Path, worker: lmwire.Worker, written: str, arguments: Any
+) -> None:
     text = f"```tool_code\n{written}\n```"
-    with lmwire.Worker() as worker:
-        worker.load(str(folder))
-        biases = towards(text, Tokenizer.from_file(str(folder / "tokenizer.json")))
-        block: Any = {"type": "choice", "choices": [text]}
-        options: Any = {"tools": TOOLS, "format": block, "logit_bias": biases, "max_tokens": 60}
-        (call,) = worker.chat([{"role": "user", "content": "?"}], **options).answer().tool_calls
+    biases = towards(text, Tokenizer.from_file(str(folder / "tokenizer.json")))
+    block: Any = {"type": "choice", "choices": [text]}
+    options: Any = {"tools": TOOLS, "format": block, "logit_bias": biases, "max_tokens": 60}
+    (call,) = worker.chat([{"role": "user", "content": "?"}], **options).answer().tool_calls
     assert (call.name, call.arguments) == ("get_weather", arguments)
 
 
