@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
+EXAMPLES = settings().max_examples // 12
+"""An example takes hundreds of steps of a model."""
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
 
 
@@ -28,7 +30,7 @@ def answered(runner: GenerationRunner, request: Generate | Chat, *seeds: int) ->
     return ask(runner, *[request] * len(seeds), seeds=seeds)
 
 
-@settings(max_examples=5)
+@settings(max_examples=EXAMPLES)
 @given(seeds=SEEDS, temperature=st.sampled_from([0.7, 1.5, 4.0]), reasoning=st.sampled_from(["on", "off"]))
 def test_reasoning_and_content_are_the_whole_answer(
     built_in: GenerationRunner, seeds: list[int], temperature: float, reasoning: str
@@ -44,7 +46,7 @@ def unmarked(text: str) -> str:
     return text.replace("<think>", "").replace("</think>", "")
 
 
-@settings(max_examples=5)
+@settings(max_examples=EXAMPLES)
 @given(seeds=SEEDS, stops=st.lists(st.sampled_from(STOPS), min_size=1, max_size=4), include=st.booleans())
 def test_a_stop_string_ends_the_text_wherever_tokens_and_characters_end(
     runner_of: RunnerOf, seeds: list[int], stops: list[str], include: bool

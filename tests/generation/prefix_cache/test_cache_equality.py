@@ -62,7 +62,7 @@ whatever_the_cache = pytest.mark.parametrize("runner", ["qwen3"], indirect=True)
 with_or_without_states = pytest.mark.parametrize("runner", ["qwen3", "mamba"], indirect=True)
 
 
-@pytest.fixture(params=nightly_but({"qwen3", "gemma3_text", "qwen3_next"}, KINDS))
+@pytest.fixture(params=nightly_but({"gemma3_text", "qwen3_next"}, KINDS))
 def runner(request: pytest.FixtureRequest, runner_of: RunnerOf) -> GenerationRunner:
     """With nothing cached, and no check due within a test."""
     runner = runner_of(request.param)
