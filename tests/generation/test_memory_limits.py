@@ -112,14 +112,14 @@ def test_a_prompt_that_cannot_be_pinned_is_refused_with_the_numbers(
 
 
 def test_a_row_that_outgrows_the_memory_ends_with_capacity(runner_for: Callable[[int], GenerationRunner]) -> None:
-    (answer,) = ask(runner_for(512), Generate(prompt=prompt(100), max_tokens=2000))
+    (answer,) = ask(runner_for(512), Generate(prompt=prompt(256), max_tokens=2000))
     assert answer.finish_reason == "capacity"
-    assert answer.generated == 512 - 100
+    assert answer.generated == 512 - 256
 
 
 def test_a_capacity_end_keeps_the_start_of_the_answer(runner_for: Callable[[int], GenerationRunner]) -> None:
-    (short,) = ask(runner_for(512), Generate(prompt=prompt(100), max_tokens=600))
-    (whole,) = ask(runner_for(4096), Generate(prompt=prompt(100), max_tokens=600))
+    (short,) = ask(runner_for(512), Generate(prompt=prompt(256), max_tokens=270))
+    (whole,) = ask(runner_for(4096), Generate(prompt=prompt(256), max_tokens=270))
     assert short.finish_reason == "capacity"
     assert whole.token_ids[: len(short.token_ids)] == short.token_ids
     assert whole.text.startswith(short.text)
@@ -129,21 +129,21 @@ def test_when_memory_runs_out_the_longest_answer_ends_and_others_continue(
     runner_for: Callable[[int], GenerationRunner],
 ) -> None:
     driver = Driver(runner_for(1024))
-    driver.add(0, Generate(prompt=prompt(200), max_tokens=400))
-    driver.add(1, Generate(prompt=prompt(10), max_tokens=400))
+    driver.add(0, Generate(prompt=prompt(256), max_tokens=270))
+    driver.add(1, Generate(prompt=prompt(10), max_tokens=270))
     answers = driver.finish()
     assert [(answers[key].finish_reason, answers[key].generated) for key in (0, 1)] == [
-        ("capacity", 312),
-        ("length", 400),
+        ("capacity", 256),
+        ("length", 270),
     ]
 
 
 def test_all_choices_of_a_request_end_together(runner_for: Callable[[int], GenerationRunner]) -> None:
     driver = Driver(runner_for(1024))
-    driver.add(0, Generate(prompt=prompt(100), max_tokens=800, n=2, temperature=1.0))
+    driver.add(0, Generate(prompt=prompt(256), max_tokens=800, n=2, temperature=1.0, ignore_eos=True))
     driver.finish()
     assert [choice.finish_reason for choice in driver.choices[0]] == ["capacity"] * 2
-    assert max(choice.generated for choice in driver.choices[0]) == 412
+    assert max(choice.generated for choice in driver.choices[0]) == 256
 
 
 # Memory that cannot be had.
@@ -196,5 +196,5 @@ def test_a_model_that_does_not_fit_costs_nobody_the_present_one(folder: Path) ->
 def test_a_model_that_is_forced_in_gives_short_answers(folder: Path) -> None:
     runner = load(folder, 100_000, [], force=True)
     assert ask(runner, Generate(prompt=prompt(100), max_tokens=50))[0].generated == 50
-    assert ask(runner, Generate(prompt=prompt(100), max_tokens=2000))[0].finish_reason == "capacity"
+    assert ask(runner, Generate(prompt=prompt(750), max_tokens=2000))[0].finish_reason == "capacity"
     runner.close()
