@@ -20,7 +20,7 @@ from lmwire_worker.generation.caches import quantize_cache
 from lmwire_worker.generation.language_model import open_shared_weights
 from lmwire_worker.models.device_memory import check_fits
 from random_model import write_model
-from support.runners.generation_runners import FAMILIES, FolderOf
+from support.runners.generation_runners import EACH_FAMILY, FolderOf
 
 KIB = 1024
 TAKEN = 1000 * KIB
@@ -61,7 +61,7 @@ def test_layers_with_a_window_grow_up_to_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_the_cost_of_a_row_is_what_the_models_caches_take(family: str, folder_of: FolderOf) -> None:
     network = open_shared_weights(folder_of(family), trust_remote_code=False).new_network()
     cache = make_prompt_cache(network)

@@ -128,7 +128,7 @@ def test_progress_of_a_long_prompt_rises_to_its_length(runner_of: RunnerOf, monk
     assert answer.prefilled[-1] == (2500, 2500)
 
 
-@pytest.mark.parametrize("family", ["qwen3", "gemma3_text", "qwen3_next"])
+@pytest.mark.parametrize("family", EACH_FAMILY)
 def test_removing_a_request_in_any_state_leaves_the_others_as_they_were(
     family: str, runner_of: RunnerOf, folder_of: FolderOf
 ) -> None:

@@ -238,7 +238,7 @@ def test_a_model_goes_on_with_its_next_best_token(
     family: str, cache: str, runner_of: RunnerOf, folder_of: FolderOf
 ) -> None:
     runner = runner_of(family)
-    fields: dict[str, Any] = {"prompt": [5, 6, 7, 8], "max_tokens": 30, "ignore_eos": True, "cache": cache}
+    fields: dict[str, Any] = {"prompt": [5, 6, 7, 8], "max_tokens": 20, "ignore_eos": True, "cache": cache}
     (free,) = ask(runner, Generate(**fields))
     banned = [free.text[2:5], free.text[12:14]]
     model, tokenizer = stock(folder_of(family))
@@ -249,16 +249,16 @@ def test_a_model_goes_on_with_its_next_best_token(
         logits[list(ends)] = -np.inf
         return np.argsort(-logits, kind="stable").tolist()
 
-    expected = searched(best, banned, 30, ends, lambda token: tokenizer.decode([token]).encode())
+    expected = searched(best, banned, 20, ends, lambda token: tokenizer.decode([token]).encode())
     answers = ask(
         runner,
         Generate(**fields, banned_strings=banned),
         Generate(**fields),
-        Generate(prompt="a b c" * 9, max_tokens=30),
+        Generate(prompt="a b c" * 9, max_tokens=20),
     )
     assert answers[0].token_ids == expected
     assert answers[1] == free
-    assert (answers[0].generated, answers[0].finish_reason) == (30, "length")
+    assert (answers[0].generated, answers[0].finish_reason) == (20, "length")
     assert [string for string in banned if string.lower() in answers[0].text.lower()] == []
 
 

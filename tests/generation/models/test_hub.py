@@ -167,10 +167,9 @@ def test_a_download_reports_its_bytes_and_goes_on_after_a_cancel(tmp_path: Path)
         assert hub.ranges == [f"bytes={arrived}-"]
 
 
-def test_a_stalled_hub_does_not_delay_a_cancel(hub: Hub, home: Path) -> None:
+def test_a_stalled_hub_does_not_delay_a_cancel(hub: Hub, loader: Loader) -> None:
     hub.stall = "model.safetensors"
-    with Loader(hub, home) as loader:
-        assert loader.load(cancel=("download", 1))["cancelled"]
+    assert loader.load(cancel=("download", 1))["cancelled"]
 
 
 def test_a_snapshot_that_lacks_a_file_is_completed(loader: Loader) -> None:

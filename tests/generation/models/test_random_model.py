@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_text_is_printable(family: str, tmp_path: Path) -> None:
     answers = ask(
-        open_runner(write_model(tmp_path / "model", family)), *(chat(f"hi {n}", max_tokens=40) for n in range(4))
+        open_runner(write_model(tmp_path / "model", family)), *(chat(f"hi {n}", max_tokens=20) for n in range(4))
     )
     text = "".join(answer.text for answer in answers)
     assert len(set(text)) > 5 and set(text) <= set(string.ascii_lowercase + " .,")
