@@ -111,33 +111,15 @@ def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub, ho
 
 
 def test_a_speech_model_with_weights_under_another_name_is_fetched_once(
-    hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, loader: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_whisper(tmp_path / "served")
     (folder / "model.safetensors").rename(folder / "weights.safetensors")
     monkeypatch.setattr(hub, "folder", folder)
     first = loader.load()
     assert "snapshots" in first["model"] and hub.requests
-    assert cut_off.load()["model"] == first["model"]
-
-
-def test_code_is_fetched_only_for_a_load_that_trusts_it(
-    hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = (Path(mlx_lm.models.qwen3.__file__)).read_text().replace("from .", "from mlx_lm.models.")
-    folder = write_model(tmp_path / "served")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_file": "model.py"}))
-    (folder / "model.py").write_text(source)
-    monkeypatch.setattr(hub, "folder", folder)
-    refused = loader.load()
-    assert (refused["code"], "trust_remote_code" in refused["message"]) == ("unsupported", True)
-    assert hub.requests and not [request for request in hub.requests if ".py" in request]
-    assert cut_off.load()["code"] == "unsupported"
-    loaded = loader.load(trusted=True)
-    assert "model" in loaded, loaded
-    assert [request for request in hub.requests if request.startswith("GET") and request.endswith("model.py")]
-    assert cut_off.load(trusted=True)["model"] == loaded["model"]
+    assert loader.load()["model"] == first["model"]
+    assert hub.requests == []
 
 
 def test_a_model_on_disk_loads_while_the_hub_is_down(loader: Loader, cut_off: Loader) -> None:
@@ -255,3 +237,25 @@ def test_an_alias_names_a_model_on_disk(home: Path, loader: Loader, cut_off: Loa
 
 def test_a_built_in_model_has_its_name_in_any_case(loader: Loader) -> None:
     assert Path(loader.load("Builtin:Tiny")["model"]).name == "tiny"
+
+
+# The loaders' last test: once they have run a model's code, each load looks for such code among all modules.
+
+
+def test_code_is_fetched_only_for_a_load_that_trusts_it(
+    hub: Hub, loader: Loader, cut_off: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (Path(mlx_lm.models.qwen3.__file__)).read_text().replace("from .", "from mlx_lm.models.")
+    folder = write_model(tmp_path / "served")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_file": "model.py"}))
+    (folder / "model.py").write_text(source)
+    monkeypatch.setattr(hub, "folder", folder)
+    refused = loader.load()
+    assert (refused["code"], "trust_remote_code" in refused["message"]) == ("unsupported", True)
+    assert hub.requests and not [request for request in hub.requests if ".py" in request]
+    assert cut_off.load()["code"] == "unsupported"
+    loaded = loader.load(trusted=True)
+    assert "model" in loaded, loaded
+    assert [request for request in hub.requests if request.startswith("GET") and request.endswith("model.py")]
+    assert cut_off.load(trusted=True)["model"] == loaded["model"]
