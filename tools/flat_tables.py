@@ -153,7 +153,7 @@ def _members(schema: Json) -> Iterator[Row]:
     for event, definition in _events(schema):
         form = definition["title"] if event == "done" else event
         for path, types, required in _walk(schema, definition, ""):
-            if path not in ("event", "id"):
+            if path not in ("event", "id", "cmd"):
                 yield form, path, types, int(required)
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         truncate_text,
     )
     from .errors import CLIENT_CODES, CODES, EXIT_CODES, RequestError
-    from .features import DEFAULT_MODEL, FEATURES
+    from .features import DEFAULT_MODEL, DONE_CMD, FEATURES
     from .formats import (
         ChoiceFormat,
         Format,
@@ -75,6 +75,7 @@ __all__ = [
     "CODES",
     "COMMANDS",
     "DEFAULT_MODEL",
+    "DONE_CMD",
     "EXIT_CODES",
     "FEATURES",
     "AudioPart",
@@ -144,6 +145,7 @@ _MODULES = {
     "Command": "commands",
     "ContextFile": "messages",
     "DEFAULT_MODEL": "features",
+    "DONE_CMD": "features",
     "EXIT_CODES": "errors",
     "Embed": "commands",
     "FEATURES": "features",

@@ -65,6 +65,9 @@ _LOAD: Final = (
     *("tool_format", "reasoning_start", "reasoning_end", "generation_config"),
 )
 
+DONE_CMD: Final = "done.cmd"
+"""The feature of a worker whose `done` names its command: the only one that is a field of an event."""
+
 DEFAULT_MODEL: Final = "load.path.absent"
 """The feature of a worker that was started with a default model."""
 
@@ -89,6 +92,8 @@ FEATURES: Final = (
     "tokenize.add_special_tokens",
     "tokenize.token_ids",
     DEFAULT_MODEL,
+    DONE_CMD,
 )
 """Every command, field and value newer than 1.0: `command`, `command.field`, `command.field.value`. The fields that a
-listed command has had from its start are not listed. `string` and `absent` are forms of a field, like its values."""
+listed command has had from its start are not listed. `string` and `absent` are forms of a field, like its values.
+`done.cmd` is a field of an event, which a host may rely on once it is listed."""

@@ -24,7 +24,7 @@ from msgspec.inspect import (
 
 from . import events
 from .commands import Command
-from .features import FEATURES
+from .features import DONE_CMD, FEATURES
 
 Json: TypeAlias = dict[str, Any]
 
@@ -97,13 +97,16 @@ def of_command(command: type[Command]) -> Json:
 
 
 def of_event(event: type[events.Event], name: str) -> Json:
-    """Return `since` and `fields` of an event, or of a form of `done`.
+    """Return `since` and `fields` of an event, or of a form of `done`, whose `cmd` has `features` too.
 
     Args:
         event: The Struct.
         name: The event's tag, or the Struct's name for a form of `done`.
     """
-    return _described(_Parts(name, _NEWER_IN_EVENTS), event, with_features=False)
+    described = _described(_Parts(name, _NEWER_IN_EVENTS), event, with_features=False)
+    if issubclass(event, events.Done):
+        described["fields"]["cmd"] = _entry((DONE_CMD,), with_features=True)
+    return described
 
 
 def _described(parts: "_Parts", struct: type[msgspec.Struct], *, with_features: bool) -> Json:

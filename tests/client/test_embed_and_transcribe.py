@@ -106,7 +106,13 @@ def test_incomplete_vectors_are_an_error(deltas: list[tuple[int, int, int]]) -> 
 def test_a_broken_vector_or_segment_is_a_violation(event: str) -> None:
     session = ClientSession()
     session.send(Hello())
-    session.receive(encode_event(events.HelloDone("1", 1, "w", 1, [], [], events.Limits(1, 1, 1, 1))))
+    session.receive(
+        encode_event(
+            events.HelloDone(
+                id="1", protocol=1, worker="w", pid=1, engines=[], features=[], limits=events.Limits(1, 1, 1, 1)
+            )
+        )
+    )
     session.receive(json.dumps({"event": event, "id": "1"}).encode() + b"\n")
     assert session.violation and event in str(session.violation)
 

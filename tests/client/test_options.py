@@ -20,6 +20,7 @@ from lmwire import (
 )
 from lmwire.protocol.features import features_used
 from lmwire_protocol import (
+    DONE_CMD,
     FEATURES,
     Cache,
     CalledTool,
@@ -282,6 +283,6 @@ def test_all_features_are_detected_in_commands() -> None:
         commands.chat_command(OPENAI_MESSAGES, cast(Any, {"tool_choice": OPENAI_TOOL_CHOICE})),
         commands.tokenize_command(OPENAI_MESSAGES, {}, count_only=True),
     ]
-    # A command of the client holds a list of stop strings, and names its model.
-    never_sent = {"generate.stop.string", "chat.stop.string", "load.path.absent"}
+    # A command of the client holds a list of stop strings, and names its model. `done.cmd` is of no command.
+    never_sent = {"generate.stop.string", "chat.stop.string", "load.path.absent", DONE_CMD}
     assert set().union(*map(features_used, every_feature)) == set(FEATURES) - never_sent

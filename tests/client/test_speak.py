@@ -59,6 +59,12 @@ def test_audio_that_is_not_base64_is_an_error() -> None:
 def test_a_broken_part_is_a_violation() -> None:
     session = ClientSession()
     session.send(Hello())
-    session.receive(encode_event(events.HelloDone("1", 1, "w", 1, [], [], events.Limits(1, 1, 1, 1))))
+    session.receive(
+        encode_event(
+            events.HelloDone(
+                id="1", protocol=1, worker="w", pid=1, engines=[], features=[], limits=events.Limits(1, 1, 1, 1)
+            )
+        )
+    )
     session.receive(b'{"event":"audio","id":"1"}\n')
     assert session.violation and "audio" in str(session.violation)

@@ -10,6 +10,7 @@ from lmwire_conformance.worker.session import CheckedSession
 from support.protocol.session_lines import (
     CHOICE_END,
     CLOSED,
+    HELLO,
     LOGPROB,
     OPENED,
     TOOLS,
@@ -63,6 +64,17 @@ BROKEN = {
     "too many token ids": ([generate("g")], [token("g", "", *range(4097))], "#token"),
     "too much text": ([generate("g")], [token("g", "x" * 33_000)], "F-14"),
     "a token for a ping": ([ping("p")], [token("p", "x", 1)], "#commands"),
+    "a done of another name": ([ping("p")], [ping_done("p", cmd="stats")], "T-4"),
+    "a hello that names no command": (
+        [{"id": "h", "cmd": "hello"}],
+        [{"event": "done", "id": "h", **HELLO, "features": ["done.cmd"]}],
+        "T-4",
+    ),
+    "a done without the name that is listed": (
+        [{"id": "h", "cmd": "hello"}, ping("p")],
+        [{"event": "done", "id": "h", "cmd": "hello", **HELLO, "features": ["done.cmd"]}, ping_done("p")],
+        "T-4",
+    ),
     "another command's done": ([ping("p")], [{"event": "done", "id": "p", "matched": 0}], "#ping"),
     "a done for a line with a fault": ([{**ping("p"), "x": 1}], [ping_done("p")], "F-10"),
     "a refusal of a line without a fault": ([ping("p")], [error("parse_error", "p")], "F-10"),

@@ -59,7 +59,7 @@ def test_a_child_that_outlives_the_worker_holds_none_of_the_protocols_pipes() ->
         worker.send({"id": "q", "cmd": "quit"})
         assert worker.process.wait(GONE_SECONDS) == 0
         worker.wait_output_end()
-        assert worker.events[-1] == {"event": "done", "id": "q"}
+        assert worker.events[-1] == {"event": "done", "id": "q", "cmd": "quit"}
         with pytest.raises(BrokenPipeError):
             worker.send({"id": "p", "cmd": "ping"})
         worker.wait_for_stderr(b"child ")

@@ -42,6 +42,7 @@ def test_the_same_text_has_the_same_vector_and_another_text_another() -> None:
     assert output.terminals("a")[0] | {"usage": None} == {
         "event": "done",
         "id": "a",
+        "cmd": "embed",
         "count": 2,
         "dimensions": 8,
         "usage": None,

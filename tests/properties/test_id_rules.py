@@ -104,7 +104,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.check_refusal(events, "duplicate_id", bad_id=id)
             return
         found = [mine for mine in self.in_flight.values() if whom in (None, mine.id)]
-        assert events.pop(0) == {"event": "done", "id": id, "matched": len(found)}
+        assert events.pop(0) == {"event": "done", "id": id, "cmd": "cancel", "matched": len(found)}
         self.check_cancelled(found, events)
 
     @precondition(lambda self: self.accepted >= LIVELY)
@@ -170,7 +170,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.go_on("all")
         assert self.worker.engine == "over"
         self.worker.registry.close()
-        assert self.worker.events.take() == [{"event": "done", "id": id} for id in self.quits]
+        assert self.worker.events.take() == [{"event": "done", "id": id, "cmd": "quit"} for id in self.quits]
 
     # Checks.
 

@@ -180,7 +180,7 @@ def event_tables() -> list[Any]:
     cases = [pytest.param(tag, described(events.EVENTS[tag]), id=tag) for tag in tags]
     for name, command in COMMANDS.items():
         fields = described(command.done)
-        del fields["id"]
+        del fields["id"], fields["cmd"]  # the text above the forms has them
         cases.append(pytest.param(SHARED.get(command.done, name), fields, id=f"done of {name}"))
     return cases
 
@@ -266,8 +266,8 @@ def test_the_forms_of_the_events_agree() -> None:
 
 
 def _members(form: type[msgspec.Struct]) -> Iterator[list[str]]:
-    """Yield the names that are always present in an event, then the others, without its id."""
-    fields = [field for field in msgspec.structs.fields(form) if field.encode_name != "id"]
+    """Yield the names that are always present in an event, then the others, without those of all."""
+    fields = [field for field in msgspec.structs.fields(form) if field.encode_name not in ("id", "cmd")]
     for required in (True, False):
         yield [field.encode_name for field in fields if field.required is required]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from lmwire_protocol import CODES, COMMANDS, FEATURES
+from lmwire_protocol import CODES, COMMANDS, DONE_CMD, FEATURES
 from support.protocol import prose
 
 FOLDER: Final = prose.ROOT / "protocol" / "schema" / "v1"
@@ -76,9 +76,21 @@ def test_every_feature_is_that_of_a_newer_part_of_its_command() -> None:
         for part in parts:
             assert ("features" in part) == (part["since"] != META["revisions"][0])
             needed.setdefault(name, set()).update(part.get("features", ()))
-    assert set().union(*needed.values()) == set(FEATURES)
+    assert set().union(*needed.values()) == set(FEATURES) - {DONE_CMD}
     for name, features in needed.items():
         assert all(feature.partition(".")[0] == name for feature in features)
+
+
+def test_the_only_feature_of_events_is_the_command_in_every_done() -> None:
+    fields = {
+        (form, name): field
+        for group in ("events", "done")
+        for form, entry in META[group].items()
+        for name, field in entry["fields"].items()
+        if "features" in field
+    }
+    assert set(fields) == {(form, "cmd") for form in ("done", *META["done"])}
+    assert all(field == {"since": META["revisions"][1], "features": [DONE_CMD]} for field in fields.values())
 
 
 @pytest.mark.parametrize(

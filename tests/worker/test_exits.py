@@ -66,7 +66,7 @@ def test_no_input_at_all_exits_0_without_a_word(worker: WorkerProcess) -> None:
 def test_quit_ends_what_runs_and_its_done_is_the_last_line(worker: WorkerProcess, state: str) -> None:
     put_to_work(worker, state)
     assert worker.quit() == 0
-    assert worker.events[-1] == {"event": "done", "id": "the-quit"}
+    assert worker.events[-1] == {"event": "done", "id": "the-quit", "cmd": "quit"}
     if state != "idle":
         worker.check_terminals(["work"])
 

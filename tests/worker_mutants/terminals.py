@@ -10,6 +10,7 @@ from lmwire_worker.process.stdio import Pipes
 from lmwire_worker.session import output_queue, request_registry, request_state
 from lmwire_worker.session.output_queue import OutputQueue
 from lmwire_worker.session.request_registry import RequestRegistry
+from lmwire_worker.session.v1 import EventWriterV1
 from support.protocol.mutation import every, mutant, replace, wrap
 
 
@@ -42,6 +43,14 @@ def speaks_of_an_unknown_id() -> None:
     wrap(
         OutputQueue, "put_tokens", lambda put, self, token: put(self, msgspec.structs.replace(token, id=token.id + "?"))
     )
+
+
+@mutant("T-4", "t-4-command")
+def names_no_command() -> None:
+    def end_without(terminal: Any, self: EventWriterV1, request: Any, event: Any) -> bytes:
+        return terminal(self, request, event).replace(b'"cmd":"info",', b"")
+
+    wrap(EventWriterV1, "terminal", end_without)
 
 
 @mutant("T-2", "model")

@@ -17,7 +17,7 @@ const meta = read("meta.json");
 function nameOf(definition) {
   const properties = definitions[definition].properties ?? {};
   if (properties.event && !definition.endsWith("Done")) return `${definition}Event`;
-  if (properties.cmd) return `${definition}Command`;
+  if (properties.cmd && !properties.event) return `${definition}Command`;
   return definition === "Function" ? "ToolFunction" : definition;
 }
 

@@ -59,7 +59,7 @@ class PlayedWorker:
         self._connection = connection
         self._log = log
         self._timeout = timeout
-        self._in_flight: set[str] = set()
+        self._in_flight: dict[str, str] = {}  # names of the commands, by id
         facts = self._receive("a worker that starts")
         self.pid: int = facts["pid"]
         self.group: int = facts["group"]
@@ -96,12 +96,18 @@ class PlayedWorker:
 
     def write(self, *events: Event | bytes) -> None:
         """Write events, and bytes unchanged, in one write."""
+        lines: list[bytes] = []
         for event in events:
-            self._log(f"← {quote(event if isinstance(event, bytes) else wire.encode(event))}")
+            lines.append(event if isinstance(event, bytes) else wire.encode(self._named(event)))
+            self._log(f"← {quote(lines[-1])}")
             if isinstance(event, dict) and event.get("event") in ("done", "error"):
                 self.forget(event.get("id"))
-        data = b"".join(event if isinstance(event, bytes) else wire.encode(event) for event in events)
-        self._order("a host that reads the worker's stdout", "write", 1, data)
+        self._order("a host that reads the worker's stdout", "write", 1, b"".join(lines))
+
+    def _named(self, event: Event) -> Event:
+        """Return an event; a `done` names its command, as that of every worker with `done.cmd` does."""
+        command = self._in_flight.get(str(event.get("id"))) if event.get("event") == "done" else None
+        return {**event, "cmd": command} if command else event
 
     def write_last(self, *events: Event | bytes) -> None:
         """Write events at which the host may end the worker."""
@@ -110,7 +116,7 @@ class PlayedWorker:
 
     def forget(self, id: object) -> None:
         """Free an id whose terminal was written as bytes."""
-        self._in_flight.discard(str(id))
+        self._in_flight.pop(str(id), None)
 
     def flood_stderr(self) -> None:
         """Write 1 MiB to stderr, far more than a pipe holds."""
@@ -217,5 +223,5 @@ class PlayedWorker:
             command = decode_command(fields)
         except RequestError as error:
             raise CaseFailure("a command of version 1.0", f"{quote(line)} ({error})", "#commands") from None
-        self._in_flight.add(id)
+        self._in_flight[id] = command.name
         return HostRequest(id, command.name, command, line)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from lmwire_protocol import (
+    DONE_CMD,
     EXIT_CODES,
     Cancel,
     Command,
@@ -34,7 +35,7 @@ from . import line_checks, ping_checks, result_checks
 from .answers import ReceivedAnswers
 from .pending_lines import PendingLine, line_ended_by_done, line_ended_by_error
 
-RULES: Final = ("C-3", "I-3", "I-4", "O-2", "T-1", "T-2", "#commands", "#events", "#progress", "#tokenize")
+RULES: Final = ("C-3", "I-3", "I-4", "O-2", "T-1", "T-2", "T-4", "#commands", "#events", "#progress", "#tokenize")
 """The rules that this module checks on every event of every run."""
 
 
@@ -61,6 +62,7 @@ class CheckedSession:
         self._in_flight = 0  # number of pending lines that use the engine
         self._lines_without_id = self._errors_expected = self._errors_seen = 0
         self._answers_hello: str | None = None
+        self._names_commands = False  # whether a reply to `hello` has listed `done.cmd`
         self._ending = False
         self._quitting = False
 
@@ -215,7 +217,12 @@ class CheckedSession:
         self.terminals[entry.id].append({**value, **_joined(entry.answers)})
 
     def _check_done(self, entry: PendingLine, value: dict[str, Any], line: bytes) -> None:
-        """Check a `done` against its command, and record a cancel or a quit."""
+        """Check a `done` against its command, and record what a hello lists, a cancel or a quit."""
+        if isinstance(entry.command, Hello):
+            self._names_commands = DONE_CMD in value["features"]
+        named = value.get("cmd")
+        if named != entry.expected and (self._names_commands or named is not None):
+            raise Violation(("T-4",), f"the `cmd` of the request, {entry.expected!r}", line)
         match entry.command:
             case Generation() as command:
                 result_checks.check(command, value, entry.answers, line)

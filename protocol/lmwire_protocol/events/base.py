@@ -14,10 +14,12 @@ class Event(Struct, omit_defaults=True, tag_field="event"):
     """Base class of all events."""
 
 
-class Done(Event, tag="done"):
+class Done(Event, tag="done", kw_only=True):
     """The success of a request, and its terminal. Each command has its own form."""
 
     id: str
+    cmd: str | None = None
+    """The command that it ends. Present if the worker lists `done.cmd`."""
 
 
 class Error(Event, tag="error", kw_only=True):

@@ -18,7 +18,7 @@ class Embedding(Event, tag="embedding", kw_only=True):
     """Base64 of little-endian float32, or numbers; at most 2,048 of them."""
 
 
-class EmbedDone(Done, tag="done"):
+class EmbedDone(Done, tag="done", kw_only=True):
     """The reply to `embed`."""
 
     count: Count

@@ -139,7 +139,7 @@ class ResultDone(Done, tag="done", kw_only=True):
     """With `cache_report`, if more than the prompt's last token was computed, and the request may use the cache."""
 
 
-class TokenizeDone(Done, tag="done"):
+class TokenizeDone(Done, tag="done", kw_only=True):
     """The reply to `tokenize`."""
 
     count: Count

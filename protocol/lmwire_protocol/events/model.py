@@ -51,7 +51,7 @@ class RankInfo(Struct, frozen=True):
     """Size of each one's part of the weights."""
 
 
-class ModelDone(Done, tag="done"):
+class ModelDone(Done, tag="done", kw_only=True):
     """The reply to `load` and `info`: the loaded model."""
 
     path: str
@@ -88,14 +88,14 @@ class ModelDone(Done, tag="done"):
     """The processes that hold the model together. Absent if one does."""
 
 
-class UnloadDone(Done, tag="done"):
+class UnloadDone(Done, tag="done", kw_only=True):
     """The reply to `unload`."""
 
     freed_bytes: Count
     """Memory that was freed; 0 if no model was loaded."""
 
 
-class CacheDone(Done, tag="done"):
+class CacheDone(Done, tag="done", kw_only=True):
     """The reply to `cache`."""
 
     freed_bytes: Count

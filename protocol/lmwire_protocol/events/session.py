@@ -20,7 +20,7 @@ class Limits(Struct):
     """Maximum size of the lines of all unfinished requests together."""
 
 
-class HelloDone(Done, tag="done"):
+class HelloDone(Done, tag="done", kw_only=True):
     """The reply to `hello`."""
 
     protocol: int
@@ -35,7 +35,7 @@ class HelloDone(Done, tag="done"):
     limits: Limits
 
 
-class CancelDone(Done, tag="done"):
+class CancelDone(Done, tag="done", kw_only=True):
     """The reply to `cancel`. It comes before the terminals that it causes."""
 
     matched: Count
@@ -105,7 +105,7 @@ class CacheStats(Struct):
     """Number of entries that a check found to differ from what the model computes anew. They were dropped."""
 
 
-class StatsDone(Done, tag="done"):
+class StatsDone(Done, tag="done", kw_only=True):
     """The reply to `stats`."""
 
     uptime_ms: Milliseconds
@@ -118,5 +118,5 @@ class StatsDone(Done, tag="done"):
     """Absent without a model, and for a model that caches nothing."""
 
 
-class QuitDone(Done, tag="done"):
+class QuitDone(Done, tag="done", kw_only=True):
     """The reply to `quit`, and the worker's last line."""

@@ -19,7 +19,7 @@ class Audio(Event, tag="audio", kw_only=True):
     """Base64 of the samples: little-endian, 16 bits each, one channel."""
 
 
-class SpeakDone(Done, tag="done"):
+class SpeakDone(Done, tag="done", kw_only=True):
     """The reply to `speak`."""
 
     finish_reason: Literal["stop", "length", "cancelled", "timeout"]

@@ -29,7 +29,7 @@ class Segment(Event, tag="segment", kw_only=True):
     """The segment's words, if the request asks for them."""
 
 
-class TranscribeDone(Done, tag="done"):
+class TranscribeDone(Done, tag="done", kw_only=True):
     """The reply to `transcribe`."""
 
     finish_reason: Literal["stop", "cancelled", "timeout"]

@@ -59,5 +59,14 @@ def cancelled(session: CheckedSession) -> None:
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 OPENED = tool_call("g", call_id="c", name="look")
 CLOSED = tool_call("g", arguments="{}", complete=True)
+HELLO = {
+    "protocol": 1,
+    "worker": "w",
+    "pid": 1,
+    "engines": [],
+    "features": [],
+    "limits": {"line_in_bytes": 33554432, "line_out_bytes": 61440, "requests": 1024, "queued_bytes": 268435456},
+}
+"""Fields of the reply to a hello."""
 LOGPROB = {"token_id": 1, "token": "x", "logprob": -1.0}
 CHOICE_END = {"finish_reason": "length", "completion_tokens": 0}

@@ -285,12 +285,12 @@ class Scheduler:
         tokens, text = self._runner_for(command).tokenize(command, request.preparation)
         if not command.count_only:
             self._registry.deliver([(request, TokenDelta(request.key, text, tokens))])
-        return TokenizeDone(request.id, len(tokens))
+        return TokenizeDone(id=request.id, count=len(tokens))
 
     def _clear_cache(self, request: Request) -> CacheDone:
         freed_bytes = self._require_runner().clear_cache()
         self._note_capacity()
-        return CacheDone(request.id, freed_bytes)
+        return CacheDone(id=request.id, freed_bytes=freed_bytes)
 
     # Models.
 
@@ -332,7 +332,7 @@ class Scheduler:
         runner = self._require_runner()
         fields = asdict(runner.model)
         request.tokenizer_vocab_size = fields.pop("tokenizer_vocab_size")
-        return ModelDone(request.id, **fields, batch_size=runner.max_batch_size)
+        return ModelDone(id=request.id, **fields, batch_size=runner.max_batch_size)
 
     def _runner_for(self, command: Command) -> ModelRunner:
         runner = self._require_runner()

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from lmwire_protocol import Load, RequestError, encode_event, error_event, limits
+from lmwire_protocol import Cancel, Load, Ping, RequestError, encode_event, error_event, limits
 from lmwire_protocol.events import CancelDone, Done, PingDone, QuitDone, RequestStats, State
 
 from ..engine.interface import OutputEvent, Status
@@ -114,7 +114,7 @@ class RequestRegistry:
         with self._lock:
             self._check_id_is_free(id)
             found = [*self._live.values()] if target is None else [*filter(None, [self._live.get(target)])]
-            self._output.put_reply(encode_event(CancelDone(id=id, matched=len(found))))
+            self._output.put_reply(encode_event(CancelDone(id=id, cmd=Cancel.name, matched=len(found))))
             self._cancel(found)
 
     def cancel_expired(self) -> float:
@@ -311,6 +311,7 @@ class RequestRegistry:
             state = self.activity.state if self._live else "idle"
             return PingDone(
                 id=id,
+                cmd=Ping.name,
                 state="draining" if self.draining else state,
                 step_age_ms=self.activity.step_age_ms() if self._live else None,
                 active=active,

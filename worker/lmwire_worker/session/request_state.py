@@ -231,7 +231,7 @@ class EmbeddingState:
         """Return the `done` of the request as it stands now."""
         prompt_tokens = request.admitted.prompt_tokens + self._prompt_tokens
         usage = Usage(prompt_tokens, cached_tokens=0, completion_tokens=0)
-        return EmbedDone(request.id, self._delivered, self._dimensions, usage)
+        return EmbedDone(id=request.id, count=self._delivered, dimensions=self._dimensions, usage=usage)
 
 
 class TranscriptionState:
@@ -262,7 +262,13 @@ class TranscriptionState:
     def done(self, request: "Request") -> TranscribeDone:
         """Return the `done` of the request as it stands now."""
         reason = "stop" if self.is_complete else request.cancel_reason or "cancelled"
-        return TranscribeDone(request.id, reason, self._duration_s, request.timings(0), self._language)
+        return TranscribeDone(
+            id=request.id,
+            finish_reason=reason,
+            duration_s=self._duration_s,
+            timings=request.timings(0),
+            language=self._language,
+        )
 
 
 class SpeechState:
@@ -294,7 +300,13 @@ class SpeechState:
     def done(self, request: "Request") -> SpeakDone:
         """Return the `done` of the request as it stands now."""
         reason = self._finish_reason or request.cancel_reason or "cancelled"
-        return SpeakDone(request.id, reason, round(self._seconds, 3), request.seed, request.timings(0))
+        return SpeakDone(
+            id=request.id,
+            finish_reason=reason,
+            duration_s=round(self._seconds, 3),
+            seed=request.seed,
+            timings=request.timings(0),
+        )
 
 
 class Request:

@@ -115,7 +115,9 @@ class EventWriterV1:
         return encode_event(event)
 
     def terminal(self, request: Request, event: Done | Error) -> bytes:
-        """Return the request's last line."""
+        """Return the request's last line. A `done` names its command."""
+        if isinstance(event, Done):
+            event.cmd = request.command.name
         return encode_event(event)
 
 
@@ -264,6 +266,7 @@ class Session:
     def _hello_reply(self, id: str) -> HelloDone:
         return HelloDone(
             id=id,
+            cmd=Hello.name,
             protocol=limits.PROTOCOL_VERSION,
             worker=f"lmwire {__version__}",
             pid=os.getpid(),
@@ -280,6 +283,7 @@ class Session:
     def _stats(self, id: str) -> StatsDone:
         return StatsDone(
             id=id,
+            cmd=Stats.name,
             uptime_ms=round((self._registry.clock() - self._started_at) * 1000, 3),
             requests=self._registry.counts(),
             tokens=msgspec.structs.replace(self._scheduler.tokens),

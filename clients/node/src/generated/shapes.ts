@@ -139,6 +139,7 @@ export const SHAPES: Record<string, Shape> = {
       }
     },
     "optional": {
+      "cmd": "string",
       "stop": "string",
       "choices": {
         "items": {
@@ -167,7 +168,9 @@ export const SHAPES: Record<string, Shape> = {
       "id": "string",
       "count": "number"
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "embedding": {
     "required": {
@@ -206,7 +209,9 @@ export const SHAPES: Record<string, Shape> = {
         }
       }
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "segment": {
     "required": {
@@ -250,6 +255,7 @@ export const SHAPES: Record<string, Shape> = {
       }
     },
     "optional": {
+      "cmd": "string",
       "language": "string"
     }
   },
@@ -283,7 +289,9 @@ export const SHAPES: Record<string, Shape> = {
         }
       }
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "progress": {
     "required": {
@@ -313,6 +321,7 @@ export const SHAPES: Record<string, Shape> = {
       }
     },
     "optional": {
+      "cmd": "string",
       "quantization": {
         "required": {
           "bits": "number",
@@ -357,7 +366,9 @@ export const SHAPES: Record<string, Shape> = {
       "id": "string",
       "freed_bytes": "number"
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "CacheDone": {
     "required": {
@@ -365,7 +376,9 @@ export const SHAPES: Record<string, Shape> = {
       "id": "string",
       "freed_bytes": "number"
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "HelloDone": {
     "required": {
@@ -390,7 +403,9 @@ export const SHAPES: Record<string, Shape> = {
         "optional": {}
       }
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "CancelDone": {
     "required": {
@@ -398,7 +413,9 @@ export const SHAPES: Record<string, Shape> = {
       "id": "string",
       "matched": "number"
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   },
   "PingDone": {
     "required": {
@@ -409,6 +426,7 @@ export const SHAPES: Record<string, Shape> = {
       "queued": "number"
     },
     "optional": {
+      "cmd": "string",
       "step_age_ms": "number"
     }
   },
@@ -446,6 +464,7 @@ export const SHAPES: Record<string, Shape> = {
       "outbox_bytes": "number"
     },
     "optional": {
+      "cmd": "string",
       "cache": {
         "required": {
           "bytes": "number",
@@ -466,7 +485,9 @@ export const SHAPES: Record<string, Shape> = {
       "event": "string",
       "id": "string"
     },
-    "optional": {}
+    "optional": {
+      "cmd": "string"
+    }
   }
 };
 

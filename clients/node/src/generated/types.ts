@@ -648,6 +648,8 @@ export interface Choice {
 export interface ResultDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** `stop`: the model ended its turn, or a stop string came. `length`: max_tokens was reached, or the context is full. `tool_calls`: the model ended its turn with whole tool calls. `timeout`: timeout_ms passed. `capacity`: no memory remained to go on. */
   finish_reason: "cancelled" | "capacity" | "length" | "stop" | "timeout" | "tool_calls";
   /** The stop string that ended it. */
@@ -666,6 +668,8 @@ export interface ResultDone {
 export interface TokenizeDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** Number of tokens. */
   count: number;
 }
@@ -688,6 +692,8 @@ export interface EmbeddingEvent {
 export interface EmbedDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** Number of vectors. */
   count: number;
   /** Length of each vector. */
@@ -719,6 +725,8 @@ export interface SegmentEvent {
 export interface TranscribeDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** `stop`: the end of the recording was reached. */
   finish_reason: "cancelled" | "stop" | "timeout";
   /** Length of the recording; 0 if the request ended before it was known. */
@@ -743,6 +751,8 @@ export interface AudioEvent {
 export interface SpeakDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** `stop`: the whole text is spoken. `length`: `max_seconds` was reached, or the model's own limit. */
   finish_reason: "cancelled" | "length" | "stop" | "timeout";
   /** Length of the speech. */
@@ -794,6 +804,8 @@ export interface RankInfo {
 export interface ModelDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** The folder that the model was loaded from. */
   path: string;
   model_type: string;
@@ -829,6 +841,8 @@ export interface ModelDone {
 export interface UnloadDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** Memory that was freed; 0 if no model was loaded. */
   freed_bytes: number;
 }
@@ -837,6 +851,8 @@ export interface UnloadDone {
 export interface CacheDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   freed_bytes: number;
 }
 
@@ -854,6 +870,8 @@ export interface Limits {
 export interface HelloDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** The version in use: the highest that both sides speak. */
   protocol: number;
   /** Name and version. */
@@ -870,6 +888,8 @@ export interface HelloDone {
 export interface CancelDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** Number of requests found; 0 if the target is unknown or has ended. */
   matched: number;
 }
@@ -878,6 +898,8 @@ export interface CancelDone {
 export interface PingDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   /** `paused`: the engine waits for the host to read. */
   state: "draining" | "idle" | "loading" | "paused" | "running";
   /** Time since the engine's last progress. Absent while it computes nothing. */
@@ -938,6 +960,8 @@ export interface CacheStats {
 export interface StatsDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
   uptime_ms: number;
   requests: RequestStats;
   tokens: TokenStats;
@@ -952,5 +976,7 @@ export interface StatsDone {
 export interface QuitDone {
   event: "done";
   id: RequestId;
+  /** The command that it ends. Present if the worker lists `done.cmd`. */
+  cmd?: string;
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lmwire_protocol import FEATURES, encode_event, events
+from lmwire_protocol import DONE_CMD, FEATURES, encode_event, events
 
 from ...errors import CliError
 from ..pairing import Pairs, extra_latency, speed_ratio
@@ -65,9 +65,22 @@ def record(folder: Path, tokens: int) -> Path:
         folder: Gets the file.
         tokens: Length of each stream, in tokens.
     """
+    served = [name for name in FEATURES if name != DONE_CMD]  # any command's `done` is the same
     limits = events.Limits(line_in_bytes=1 << 25, line_out_bytes=61440, requests=1024, queued_bytes=1 << 28)
-    hello = events.HelloDone("$ID", 1, "replay", 1, ["replay"], [*FEATURES], limits)
-    model = events.ModelDone("$ID", "mock", "mock", 512, 2, 64, 4096, 1024, ["generate"])
+    hello = events.HelloDone(
+        id="$ID", protocol=1, worker="replay", pid=1, engines=["replay"], features=served, limits=limits
+    )
+    model = events.ModelDone(
+        id="$ID",
+        path="mock",
+        model_type="mock",
+        vocab_size=512,
+        layers=2,
+        hidden_size=64,
+        context_len=4096,
+        weights_bytes=1024,
+        capabilities=["generate"],
+    )
     words = [events.Token(id="$ID", token=word, token_ids=[place]) for place, word in enumerate(_WORDS)]
     end = events.ResultDone(
         id="$ID",
