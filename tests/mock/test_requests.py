@@ -8,6 +8,8 @@ from lmwire_protocol import FEATURES, Load, RequestError, Tokenize
 from lmwire_worker.mock import MockModelLoader
 from lmwire_worker.mock.replies import Reply
 from lmwire_worker.mock.scenario import Match, Rule, Script
+from support.process.mock_host import LOAD, mock
+from support.process.worker_thread import run_on_thread
 from support.runners.mock_runners import KEY, answer, chat, refused, runner
 
 Json = dict[str, Any]
@@ -45,7 +47,28 @@ def test_words_are_tokens() -> None:
     assert mock.tokenize(Tokenize(prompt="to be or")) == ([0, 1, 2], "to be or")
     assert mock.tokenize(Tokenize(token_ids=[7, 8])) == ([7, 8], "7 8 ")
     messages = chat("not to").messages
-    assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([0, 1, 2], "not to be")
+    assert mock.tokenize(Tokenize(messages=messages, prefix=" be")) == ([3, 0, 4], "not to be")
+
+
+@pytest.mark.parametrize("text", ["to be or not to be", "  two\n\nlines ", "größer 漢字\u2028😀", "x " * 5000])
+def test_the_ids_of_a_text_give_the_text_again(text: str) -> None:
+    lines = run_on_thread(mock(), LOAD, {"id": "t", "cmd": "tokenize", "prompt": text})
+    events = [event for event in lines.of("t") if event["event"] == "token"]
+    assert "".join(event["token"] for event in events) == text
+    ids = [id for event in events for id in event["token_ids"]]
+    assert lines.terminals("t")[0]["count"] == len(ids)
+    same = runner()
+    assert same.tokenize(Tokenize(prompt=text)) == (ids, text)
+    assert same.tokenize(Tokenize(token_ids=ids)) == (ids, text)
+
+
+def test_the_ids_of_a_text_stay_those_of_later_texts_until_a_mebibyte_is_read() -> None:
+    same = runner()
+    (ids, _), long = same.tokenize(Tokenize(prompt="to be")), "word" * (1 << 18)
+    same.tokenize(Tokenize(prompt=long))
+    assert same.tokenize(Tokenize(token_ids=[*ids, 2])) == ([0, 1, 2], "to be" + long)
+    same.tokenize(Tokenize(prompt="or"))
+    assert same.tokenize(Tokenize(token_ids=[0, 1])) == ([0, 1], "or1 ")
 
 
 @pytest.mark.parametrize("wish", ["auto", "on", "off"])

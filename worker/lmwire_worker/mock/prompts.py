@@ -1,11 +1,16 @@
 """Prompts of the mock: the tokens are the words of the prompt, or of the last message of a conversation."""
 
 import re
+from typing import Final
 
 from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokenize
 
 CONTEXT_LEN = 1 << 20
 """Context length without a smaller one in the load; also the size of the vocabulary."""
+
+
+_VOCABULARY_CHARACTERS: Final = 1 << 20
+"""Length of the texts after which the words are numbered anew."""
 
 
 def words(text: str) -> list[str]:
@@ -20,7 +25,7 @@ def said(request: Load | Generate | Chat | Tokenize) -> str:
     if isinstance(request, Generate):
         return request.prompt if isinstance(request.prompt, str) else "".join(f"{id} " for id in request.prompt)
     if isinstance(request, Tokenize) and request.messages is None:
-        return request.prompt or "".join(f"{id} " for id in request.token_ids or ())
+        return request.prompt or ""
     assert request.messages
     return told_of(request.messages[-1])
 
@@ -66,12 +71,28 @@ def echo(request: Generate | Chat, context_len: int) -> list[str]:
     return _fit(request, words(said(request)) or [""], context_len)
 
 
-def tokenize(request: Tokenize) -> tuple[list[int], str]:
-    """Return a prompt's tokens, which are numbered from 0, and its text. The text of a token is its number."""
-    prompt = _words_of(request)
-    if request.token_ids is not None:
-        return request.token_ids, "".join(prompt)
-    return list(range(len(prompt))), "".join(prompt)
+class Vocabulary:
+    """Words of the texts that `tokenize` has read. A word's id is the number of different words before it."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._characters = 0
+
+    def tokenize(self, request: Tokenize) -> tuple[list[int], str]:
+        """Return a prompt's tokens and its text. The text of an id without a word is its number."""
+        if request.token_ids is not None:
+            known = list(self._ids)
+            texts = (known[id] if id < len(known) else f"{id} " for id in request.token_ids)
+            return request.token_ids, "".join(texts)
+        prompt = _words_of(request)
+        if (
+            self._characters > _VOCABULARY_CHARACTERS
+        ):  # before the words, so that those of the last text are always known
+            self._ids.clear()
+            self._characters = 0
+        ids = [self._ids.setdefault(word, len(self._ids)) for word in prompt]
+        self._characters += sum(map(len, prompt))
+        return ids, "".join(prompt)
 
 
 def _fit(request: Generate | Chat, prompt: list[str], context_len: int) -> list[str]:

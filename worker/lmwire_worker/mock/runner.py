@@ -1,7 +1,7 @@
 """A model runner without a model: it implements `engine.interface` for tests and benchmarks of the rest of the worker.
 
 A prompt's tokens are its words. Without a scripted reply they are also the answer, repeated up to max_tokens, or once
-without max_tokens. A token's id is its index in the answer.
+without max_tokens. A token's id is its index in the answer, but for those of `tokenize`.
 """
 
 import time
@@ -29,7 +29,7 @@ from ..engine.interface import (
 from .choice import Choice, has_ended, score
 from .draft import Draft
 from .other_commands import embed, speak, transcribe
-from .prompts import CONTEXT_LEN, echo, prompt_words, tokenize
+from .prompts import CONTEXT_LEN, Vocabulary, echo, prompt_words
 from .refusals import check, check_fields
 from .replies import Reply
 from .scenario import Rule, Script
@@ -216,6 +216,7 @@ class MockRunner:
         self._step_seconds = step_seconds
         self._script = script
         self._cache = PromptCache()
+        self._vocabulary = Vocabulary()
         self._held: dict[int, _Row | _SingleTask] = {}
 
     def prepare(
@@ -286,9 +287,9 @@ class MockRunner:
         return [outcome for choice in self._held.pop(key).choices for outcome in choice.cancel()]
 
     def tokenize(self, request: Tokenize, prepared: Preparation | None = None) -> tuple[list[int], str]:
-        """Return the numbers of a prompt's words, and its text."""
+        """Return the ids of a prompt's words and its text, or the text of ids."""
         check_fields(request)
-        return tokenize(request)
+        return self._vocabulary.tokenize(request)
 
     def memory(self) -> MemoryUsage:
         """Return zeros: the mock uses no model memory."""
