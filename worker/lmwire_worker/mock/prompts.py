@@ -7,8 +7,6 @@ from lmwire_protocol import Chat, Generate, Load, Message, RequestError, Tokeniz
 
 CONTEXT_LEN = 1 << 20
 """Context length without a smaller one in the load; also the size of the vocabulary."""
-
-
 _VOCABULARY_CHARACTERS: Final = 1 << 20
 """Length of the texts after which the words are numbered anew."""
 
@@ -85,9 +83,7 @@ class Vocabulary:
             texts = (known[id] if id < len(known) else f"{id} " for id in request.token_ids)
             return request.token_ids, "".join(texts)
         prompt = _words_of(request)
-        if (
-            self._characters > _VOCABULARY_CHARACTERS
-        ):  # before the words, so that those of the last text are always known
+        if self._characters > _VOCABULARY_CHARACTERS:  # here, so that the words of the last text are always known
             self._ids.clear()
             self._characters = 0
         ids = [self._ids.setdefault(word, len(self._ids)) for word in prompt]
