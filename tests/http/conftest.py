@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from random_vision import write_vision_model
 from support.http.http_server import MOCK, Server, served, workers_on_threads
 
 __all__ = ["workers_on_threads"]
@@ -37,4 +38,17 @@ def gated_server() -> Iterator[Server]:
     """Serve a mock worker that can be held at every point of a request, as held_answers.json defines."""
     script = Path(__file__).with_name("held_answers.json")
     with served("--worker", f"{MOCK} --scenario {script}") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seeing_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a model with random weights that sees, whose short name is `Sees`."""
+    return write_vision_model(tmp_path_factory.mktemp("models") / "Sees", "qwen3_vl")
+
+
+@pytest.fixture(scope="session")
+def seeing_server(seeing_folder: Path) -> Iterator[Server]:
+    """Serve the model that sees. To load its libraries takes a worker seconds."""
+    with served(str(seeing_folder)) as server:
         yield server

@@ -1,27 +1,17 @@
 """Images through Ollama's own client, on a tiny model with random weights that sees."""
 
 import io
-from collections.abc import Iterator
-from pathlib import Path
 
 import ollama
 import pytest
 
-from random_vision import write_vision_model
-from support.http.http_server import Server, served
+from support.http.http_server import Server
 from support.http.ollama_http import GREEDY, client, user
 from support.media.shown_images import pixels
 
 pytestmark = pytest.mark.slow
 
 BRIEF = {**GREEDY, "num_predict": 2}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder: Path = write_vision_model(tmp_path_factory.mktemp("models") / "Sees", "qwen3_vl")
-    with served(str(folder)) as server:
-        yield server
 
 
 def png(seed: int) -> bytes:
@@ -35,21 +25,21 @@ def prompt_tokens(answer: ollama.ChatResponse | ollama.GenerateResponse) -> int:
     return answer.prompt_eval_count
 
 
-def test_each_image_is_part_of_the_prompt(server: Server) -> None:
+def test_each_image_is_part_of_the_prompt(seeing_server: Server) -> None:
     counts = [
-        prompt_tokens(client(server).chat("Sees", [user("What is it?", images=images)], options=BRIEF))
+        prompt_tokens(client(seeing_server).chat("Sees", [user("What is it?", images=images)], options=BRIEF))
         for images in ([], [png(1)], [png(1), png(2)])
     ]
     assert counts[2] - counts[1] == counts[1] - counts[0] > 0
 
 
-def test_a_prompt_with_images_is_a_message_with_images(server: Server) -> None:
-    generated = client(server).generate("Sees", "What is it?", images=[png(1)], options=BRIEF)
-    answered = client(server).chat("Sees", [user("What is it?", images=[png(1)])], options=BRIEF)
+def test_a_prompt_with_images_is_a_message_with_images(seeing_server: Server) -> None:
+    generated = client(seeing_server).generate("Sees", "What is it?", images=[png(1)], options=BRIEF)
+    answered = client(seeing_server).chat("Sees", [user("What is it?", images=[png(1)])], options=BRIEF)
     assert (prompt_tokens(generated), generated.response) == (prompt_tokens(answered), answered.message.content)
 
 
-def test_an_image_that_cannot_be_read_is_named(server: Server) -> None:
+def test_an_image_that_cannot_be_read_is_named(seeing_server: Server) -> None:
     with pytest.raises(ollama.ResponseError, match=r"^messages\[0\]\.images\[1\]: ") as error:
-        client(server).chat("Sees", [user("What is it?", images=[png(1), b"no image"])])
+        client(seeing_server).chat("Sees", [user("What is it?", images=[png(1), b"no image"])])
     assert error.value.status_code == 400

@@ -2,7 +2,6 @@
 
 import base64
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,10 @@ import openai
 import pytest
 from openai import OpenAI
 
-from random_vision import write_vision_model
-from support.http.http_server import Server, served
+from support.http.http_server import Server
 from support.media.shown_images import pixels
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_vision_model(tmp_path_factory.mktemp("models") / "seeing", "qwen3_vl")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
-    with served(str(folder)) as server:
-        yield server
 
 
 def png(seed: int) -> str:
@@ -48,14 +35,16 @@ def ask(server: Server, folder: Path, *urls: str) -> Any:
     )
 
 
-def test_images_are_seen(server: Server, folder: Path) -> None:
-    none, one, two = (ask(server, folder, *map(png, range(count))) for count in range(3))
+def test_images_are_seen(seeing_server: Server, seeing_folder: Path) -> None:
+    none, one, two = (ask(seeing_server, seeing_folder, *map(png, range(count))) for count in range(3))
     assert none.usage.prompt_tokens < one.usage.prompt_tokens < two.usage.prompt_tokens
-    other = ask(server, folder, png(7))
+    other = ask(seeing_server, seeing_folder, png(7))
     assert other.usage.prompt_tokens == one.usage.prompt_tokens
     first, second = (answer.choices[0].logprobs.content[0].logprob for answer in (one, other))
     assert first != second
-    assert ask(server, folder, png(0)).usage.prompt_tokens_details.cached_tokens > none.usage.prompt_tokens
+    assert (
+        ask(seeing_server, seeing_folder, png(0)).usage.prompt_tokens_details.cached_tokens > none.usage.prompt_tokens
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,8 +56,10 @@ def test_images_are_seen(server: Server, folder: Path) -> None:
         ("cat.png", "data URI"),
     ],
 )
-def test_an_image_that_cannot_be_had_is_named(server: Server, folder: Path, url: str, problem: str) -> None:
+def test_an_image_that_cannot_be_had_is_named(
+    seeing_server: Server, seeing_folder: Path, url: str, problem: str
+) -> None:
     with pytest.raises(openai.BadRequestError, match=problem) as failure:
-        ask(server, folder, png(0), url)
+        ask(seeing_server, seeing_folder, png(0), url)
     assert failure.value.param and failure.value.param.startswith("messages[0].content[2]")
     assert failure.value.param in failure.value.message

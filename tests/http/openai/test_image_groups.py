@@ -2,8 +2,8 @@
 
 import base64
 import io
+import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,11 @@ from openai import OpenAI
 
 from lmwire import MessageDict
 from lmwire_http.openai.chat.image_groups import image_groups, label_images
-from random_vision import write_vision_model
-from support.http.http_server import Server, served
+from support.http.http_server import MOCK, Server, served
+from support.http.raw_http import CHAT, asked
 from support.media.shown_images import pixels
 
 LABEL = re.compile(r"\[Image (\d+): (image_[0-9a-f]{8}\.png)\]")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_vision_model(tmp_path_factory.mktemp("models") / "seeing", "qwen3_vl")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
-    with served(str(folder)) as server:
-        yield server
 
 
 def png(seed: int) -> str:
@@ -54,8 +43,8 @@ def numbers(text: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> None:
-    answer = ask(server, folder, turn(*map(png, range(5))), chunk=2, logprobs=True)
+def test_each_group_is_announced_and_answered(seeing_server: Server, seeing_folder: Path) -> None:
+    answer = ask(seeing_server, seeing_folder, turn(*map(png, range(5))), chunk=2, logprobs=True)
     content = answer.choices[0].message.content
     assert numbers(content) == [1, 2, 3, 4, 5]
     assert re.match(r"\[Image 1: \S+\]\n\[Image 2: \S+\]\n\n", content)
@@ -67,11 +56,14 @@ def test_each_group_is_announced_and_answered(server: Server, folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_usage_is_the_sum_of_the_groups(server: Server, folder: Path) -> None:
+def test_the_usage_is_the_sum_of_the_groups(seeing_server: Server, seeing_folder: Path) -> None:
     images = [png(seed) for seed in range(3)]
-    together = ask(server, folder, turn(*images), chunk=1).usage
+    together = ask(seeing_server, seeing_folder, turn(*images), chunk=1).usage
     labelled = [group.messages for group in image_groups(wire(turn(*images)), 1)]
-    alone = [ask(server, folder, openai_turn(messages, images[index])).usage for index, messages in enumerate(labelled)]
+    alone = [
+        ask(seeing_server, seeing_folder, openai_turn(messages, images[index])).usage
+        for index, messages in enumerate(labelled)
+    ]
     assert together.prompt_tokens == sum(usage.prompt_tokens for usage in alone)
 
 
@@ -101,10 +93,12 @@ def openai_turn(messages: Any, url: str) -> Any:
 
 
 @pytest.mark.slow
-def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) -> None:
-    asked = turn(*map(png, range(3)))
-    whole = ask(server, folder, asked, chunk=2)
-    stream = [*ask(server, folder, asked, chunk=2, stream=True, stream_options={"include_usage": True})]
+def test_a_stream_has_the_same_answer_and_one_end(seeing_server: Server, seeing_folder: Path) -> None:
+    question = turn(*map(png, range(3)))
+    whole = ask(seeing_server, seeing_folder, question, chunk=2)
+    stream = [
+        *ask(seeing_server, seeing_folder, question, chunk=2, stream=True, stream_options={"include_usage": True})
+    ]
     deltas = [choice for chunk in stream for choice in chunk.choices]
     assert "".join(choice.delta.content or "" for choice in deltas) == whole.choices[0].message.content
     assert [choice.finish_reason for choice in deltas if choice.finish_reason] == ["length"]
@@ -115,56 +109,75 @@ def test_a_stream_has_the_same_answer_and_one_end(server: Server, folder: Path) 
 
 
 @pytest.mark.slow
-def test_images_keep_their_numbers_over_turns(server: Server, folder: Path) -> None:
+def test_images_keep_their_numbers_over_turns(seeing_server: Server, seeing_folder: Path) -> None:
     first = turn(png(0), png(1), png(2))
-    answer = ask(server, folder, first, chunk=2).choices[0].message.content
+    answer = ask(seeing_server, seeing_folder, first, chunk=2).choices[0].message.content
     said = {"role": "assistant", "content": answer}
-    later = ask(server, folder, first, said, turn(png(3), png(1), png(4)), chunk=2).choices[0].message.content
+    later = (
+        ask(seeing_server, seeing_folder, first, said, turn(png(3), png(1), png(4)), chunk=2).choices[0].message.content
+    )
     assert numbers(later) == [4, 2, 5]
-    dropped = ask(server, folder, turn(), said, turn(png(3), png(1), png(4)), chunk=2).choices[0].message.content
+    dropped = (
+        ask(seeing_server, seeing_folder, turn(), said, turn(png(3), png(1), png(4)), chunk=2)
+        .choices[0]
+        .message.content
+    )
     assert LABEL.findall(dropped) == LABEL.findall(later)
 
 
 @pytest.mark.slow
-def test_earlier_images_are_replaced_by_their_labels(server: Server, folder: Path) -> None:
+def test_earlier_images_are_replaced_by_their_labels(seeing_server: Server, seeing_folder: Path) -> None:
     images = [png(seed) for seed in range(3)]
     said = {"role": "assistant", "content": "Birds."}
-    grouped = ask(server, folder, turn(*images), said, turn(text="Sure?"), chunk=2)
+    grouped = ask(seeing_server, seeing_folder, turn(*images), said, turn(text="Sure?"), chunk=2)
     assert not numbers(grouped.choices[0].message.content)
     labels = "".join(f"{label}\n" for label in label_images(wire(turn(*images))).values())
     noted = turn(text=f"What is it?\n{labels}")
-    assert grouped.usage.prompt_tokens == ask(server, folder, noted, said, turn(text="Sure?")).usage.prompt_tokens
+    assert (
+        grouped.usage.prompt_tokens
+        == ask(seeing_server, seeing_folder, noted, said, turn(text="Sure?")).usage.prompt_tokens
+    )
+
+
+def test_an_answer_about_an_image_has_a_default_length(tmp_path: Path) -> None:
+    rules = [{"match": {"fields": {"max_tokens": 2048}}, "reply": {"text": "limited"}}, {"reply": {"text": "free"}}]
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps({"rules": rules}))
+    with served("--worker", f"{MOCK} --scenario {scenario}") as server:
+        for message, said in ((turn(png(0)), "limited"), (turn(), "free")):
+            # The mock sees nothing, and gets a note in the place of the image.
+            body = {"model": "mock", "messages": [message], "strict_media": False}
+            answer = asked(server.url, "POST", CHAT, body)
+            assert answer.json["choices"][0]["message"]["content"] == said
 
 
 @pytest.mark.slow
-def test_an_answer_about_an_image_has_a_default_length(server: Server, folder: Path) -> None:
-    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
-    options: Any = {"model": str(folder), "temperature": 0, "extra_body": {"ignore_eos": True}}
-    answer = client.chat.completions.create(messages=[turn(png(0))], **options)
-    assert answer.usage and answer.usage.completion_tokens == 2048
+def test_few_images_are_asked_about_as_without_groups(seeing_server: Server, seeing_folder: Path) -> None:
+    question = turn(png(0), png(1))
+    assert (
+        ask(seeing_server, seeing_folder, question, chunk=2).choices
+        == ask(seeing_server, seeing_folder, question).choices
+    )
+
+
+def test_an_option_sets_the_default() -> None:
+    body = {"model": "mock", "messages": [turn(png(0), png(1))], "strict_media": False, "max_tokens": 4}
+    with served("--worker", MOCK, "--image-group", "1") as server:
+
+        def answered(**fields: Any) -> list[str]:
+            answer = asked(server.url, "POST", CHAT, {**body, **fields})
+            return [choice["message"]["content"] for choice in answer.json["choices"]]
+
+        assert numbers(*answered()) == [1, 2]
+        assert not numbers(*answered(chunk=2))
+        assert [numbers(content) for content in answered(n=2)] == [[], []]
 
 
 @pytest.mark.slow
-def test_few_images_are_asked_about_as_without_groups(server: Server, folder: Path) -> None:
-    asked = turn(png(0), png(1))
-    assert ask(server, folder, asked, chunk=2).choices == ask(server, folder, asked).choices
-
-
-@pytest.mark.slow
-def test_an_option_sets_the_default(folder: Path) -> None:
-    asked = turn(png(0), png(1))
-    with served(str(folder), "--image-group", "1") as server:
-        assert numbers(ask(server, folder, asked).choices[0].message.content) == [1, 2]
-        assert not numbers(ask(server, folder, asked, chunk=2).choices[0].message.content)
-        assert len(ask(server, folder, asked, n=2).choices) == 2
-        assert not numbers(ask(server, folder, asked, n=2).choices[0].message.content)
-
-
-@pytest.mark.slow
-def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Server, folder: Path) -> None:
+def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(seeing_server: Server, seeing_folder: Path) -> None:
     broken = "data:image/png;base64,iVBORw0KGgo="
     with pytest.raises(openai.BadRequestError, match="not a supported image") as refused:
-        ask(server, folder, turn(png(0), png(1), broken), chunk=1)
+        ask(seeing_server, seeing_folder, turn(png(0), png(1), broken), chunk=1)
     assert refused.value.param == "messages[0].content[3]"
 
 
@@ -179,12 +192,12 @@ def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(server: Serv
         {"extra_body": {"chunk": 1, "response_prefix": "It"}},
     ],
 )
-def test_a_wrong_group_is_refused(server: Server, folder: Path, fields: Any) -> None:
+def test_a_wrong_group_is_refused(seeing_server: Server, seeing_folder: Path, fields: Any) -> None:
     extra = {"ignore_eos": True, **fields.pop("extra_body", {})}
-    client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    client = OpenAI(base_url=f"{seeing_server.url}/v1", api_key="any", max_retries=0)
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(
-            model=str(folder), messages=[turn(png(0))], max_tokens=4, extra_body={**extra, **fields}
+            model=str(seeing_folder), messages=[turn(png(0))], max_tokens=4, extra_body={**extra, **fields}
         )
     assert refused.value.param == "chunk"
 

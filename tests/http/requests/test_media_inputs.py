@@ -28,13 +28,8 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_vision_model(tmp_path_factory.mktemp("models") / "seeing", "qwen3_vl")
-
-
-@pytest.fixture(scope="module")
-def server(model: Path, media: Path) -> Iterator[Server]:
-    with served(str(model), "--media-dir", str(media), "--media-urls") as server:
+def server(seeing_folder: Path, media: Path) -> Iterator[Server]:
+    with served(str(seeing_folder), "--media-dir", str(media), "--media-urls") as server:
         yield server
 
 
@@ -69,62 +64,60 @@ def prompt_tokens(answer: Answer) -> int:
 
 @pytest.mark.slow
 @WAYS
-def test_a_file_is_seen_as_if_it_came_with_the_request(server: Server, model: Path, media: Path, ask: Any) -> None:
+def test_a_file_is_seen_as_if_it_came_with_the_request(
+    server: Server, seeing_folder: Path, media: Path, ask: Any
+) -> None:
     sent = f"data:image/png;base64,{in_base64((media / 'a cat.png').read_bytes())}"
     if ask is message:
         source = {"type": "base64", "media_type": "image/png", "data": sent.partition(",")[2]}
         content = [TEXT, {"type": "image", "source": source}]
-        whole = _asked(server, "/v1/messages", model, messages=[{"role": "user", "content": content}], max_tokens=2)
+        whole = _asked(
+            server, "/v1/messages", seeing_folder, messages=[{"role": "user", "content": content}], max_tokens=2
+        )
     else:
-        whole = ask(server, model, sent)
+        whole = ask(server, seeing_folder, sent)
     for name in (str(media / "a cat.png"), f"file://{media}/a%20cat.png", f"file://localhost{media}/a%20cat.png"):
-        assert prompt_tokens(ask(server, model, name)) == prompt_tokens(whole)
+        assert prompt_tokens(ask(server, seeing_folder, name)) == prompt_tokens(whole)
 
 
 @pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("name", ["{parent}/secret.png", "{media}/../secret.png", "file://{media}/link.png"])
 def test_a_file_outside_the_directory_is_not_read(
-    server: Server, model: Path, media: Path, ask: Any, name: str
+    server: Server, seeing_folder: Path, media: Path, ask: Any, name: str
 ) -> None:
-    refused = ask(server, model, name.format(parent=media.parent, media=media))
+    refused = ask(server, seeing_folder, name.format(parent=media.parent, media=media))
     assert refused.status == 400
     assert "leads out of the directories" in refused.json["error"]["message"]
 
 
 @pytest.mark.slow
 @WAYS
-def test_without_the_option_no_file_is_read(model: Path, media: Path, ask: Any, without: Server) -> None:
-    refused = ask(without, model, f"file://{media}/a%20cat.png")
+def test_without_the_option_no_file_is_read(seeing_folder: Path, media: Path, ask: Any, seeing_server: Server) -> None:
+    refused = ask(seeing_server, seeing_folder, f"file://{media}/a%20cat.png")
     assert refused.status == 400
     assert "--media-dir" in refused.json["error"]["message"]
     if ask is not message:  # its errors name no field apart
         assert refused.json["error"]["param"].endswith(("image_url.url", "image_url", "content[1]"))
 
 
-@pytest.fixture(scope="module")
-def without(model: Path) -> Iterator[Server]:
-    with served(str(model)) as server:
-        yield server
-
-
 @pytest.mark.slow
 @WAYS
 def test_an_address_is_looked_up_only_where_that_is_allowed(
-    model: Path, ask: Any, server: Server, without: Server
+    seeing_folder: Path, ask: Any, server: Server, seeing_server: Server
 ) -> None:
     address = "http://127.0.0.1:9/cat.png"
-    assert "--media-urls" in ask(without, model, address).json["error"]["message"]
-    assert "not a public host" in ask(server, model, address).json["error"]["message"]
+    assert "--media-urls" in ask(seeing_server, seeing_folder, address).json["error"]["message"]
+    assert "not a public host" in ask(server, seeing_folder, address).json["error"]["message"]
 
 
 @pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("name", ["file://elsewhere/cat.png", "cat.png", "file:cat.png", "ftp://host/cat.png"])
 def test_a_url_that_names_no_local_file_is_refused_by_its_field(
-    server: Server, model: Path, ask: Any, name: str
+    server: Server, seeing_folder: Path, ask: Any, name: str
 ) -> None:
-    refused = ask(server, model, name)
+    refused = ask(server, seeing_folder, name)
     assert refused.status == 400
     assert ".url: " in refused.json["error"]["message"] or ".image_url: " in refused.json["error"]["message"]
 
