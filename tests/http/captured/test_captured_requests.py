@@ -33,6 +33,8 @@ RULES = [
     for has in (["format"], [])
 ]
 RULES += [{"match": {"has": ["format"]}, "reply": {"text": '{"name":"Ada","age":36}'}}]
+# Without a reply of its own the mock repeats the prompt up to the limit, which is 128,000 tokens in some requests.
+RULES += [{"reply": {"text": "Well."}}]
 
 
 @pytest.fixture(scope="module")
