@@ -40,8 +40,14 @@ THINKING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("thinking", THINKING)
-@pytest.mark.parametrize("name", CONVERSATIONS)
+PROMPTS = [(name, thinking) for name in CONVERSATIONS for thinking in THINKING]
+SAMPLE = [(name, thinking) for name, thinking in PROMPTS if name == "tools" or thinking == "unset"]
+"""Each conversation and each kind of thinking, but not both of each."""
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking"), [pytest.param(*each, marks=() if each in SAMPLE else pytest.mark.nightly) for each in PROMPTS]
+)
 def test_the_count_is_the_input_of_the_answer(tiny_server: Server, name: str, thinking: str) -> None:
     messages = client(tiny_server).messages
     prompt = {"model": TINY, **CONVERSATIONS[name], **THINKING[thinking]}
