@@ -10,6 +10,7 @@ import pytest
 
 from support.http.http_server import MOCK, ServerProcess, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, request
+from support.nightly import nightly_but
 from support.process.process_waits import is_there
 from support.process.worker_process import SECONDS
 
@@ -54,8 +55,9 @@ def test_the_end_of_stdin_ends_it_in_order_if_asked() -> None:
             assert process.wait(SECONDS) == 0
 
 
-def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:
-    for _ in range(5):
+@pytest.mark.parametrize("times", nightly_but({2}, [2, 20]))
+def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0(times: int) -> None:
+    for _ in range(times):
         with served_process("--worker", WORKER):
             pass  # the block's end sends SIGTERM and looks at the code
 
