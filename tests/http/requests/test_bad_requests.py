@@ -140,7 +140,8 @@ def test_what_the_worker_blames_on_the_request_is_blamed_on_it_in_every_dialect(
 
 def bodies(path: str) -> Iterator[tuple[str, bytes]]:
     """Bodies that are wrong, or odd, in every way that JSON allows, or does not."""
-    whole = {"model": MODEL, **PROMPTS[path]}
+    one_token = {name: 1 for name in PROMPTS[path] if name in {"max_tokens", "max_output_tokens"}}
+    whole = {"model": MODEL, **PROMPTS[path], **one_token}
     first, *_ = [name for name in PROMPTS[path] if name in {"messages", "prompt", "input", "tokens"}]
     start = json.dumps({name: value for name, value in whole.items() if name != first})[:-1].encode()
     for name, value in {
