@@ -1,18 +1,20 @@
-"""Effects of the options of `lmwire serve` for tool calls and reasoning, each in a real server with a real model."""
+"""Effects of the options of `lmwire serve` for tool calls and reasoning, each in a real server."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from support.http.http_server import MOCK, Server, served
-from support.http.raw_http import CHAT, asked
+from support.http.raw_http import CHAT, asked, chat_body
 from support.process.lmwire_command import lmwire
 
 pytestmark = pytest.mark.slow
 
 TINY: Final = "builtin:tiny"
+SCRIPT: Final = Path(__file__).parents[1] / "scripted_answers.json"
 USAGE: Final = 64
 PARIS: Final = {"role": "user", "content": "What is the weather in Paris?"}
 SUM: Final = {"role": "user", "content": "What is 17 + 25?"}
@@ -103,11 +105,10 @@ def test_an_operator_can_force_reasoning_on_or_off(mode: str, wish: str) -> None
     [("reasoning", {"reasoning"}), ("both", {"reasoning", "reasoning_content"})],
 )
 def test_the_reasoning_has_the_name_that_the_operator_chose(name: str, fields: set[str]) -> None:
-    ask = {"messages": [SUM], "reasoning_effort": "low", "max_tokens": 60}
-    with served(TINY, "--reasoning-field", name) as server:
-        message = post(server, CHAT, **ask)["choices"][0]["message"]
-        body = {"model": TINY, "temperature": 0, "stream": True, **ask}
-        streamed = asked(server.url, "POST", CHAT, body).body.decode()
+    body = chat_body("think aloud")
+    with served("--worker", f"{MOCK} --scenario {SCRIPT}", "--reasoning-field", name) as server:
+        message = asked(server.url, "POST", CHAT, body).json["choices"][0]["message"]
+        streamed = asked(server.url, "POST", CHAT, {**body, "stream": True}).body.decode()
     assert message.keys() & {"reasoning", "reasoning_content"} == fields
     deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in streamed.split("\n\n") if '"delta"' in line]
     for field in fields:
