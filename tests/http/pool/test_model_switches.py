@@ -12,7 +12,7 @@ from support.http.raw_http import CHAT, Answer, asked, chat_body
 pytestmark = pytest.mark.slow
 
 TINY = "builtin:tiny"
-SWITCHES = 4
+SWITCHES = 3
 
 
 def ask(server: Server, model: str) -> Answer:
