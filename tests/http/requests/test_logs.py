@@ -18,7 +18,8 @@ from support.http.asgi_exchange import exchanged
 from support.http.http_server import MOCK, Server, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
 
-SECRET = "plumbago"
+SECRET = "marcasite"
+"""A word that no other test writes: servers on threads share their log."""
 
 
 @pytest.fixture(scope="module")
