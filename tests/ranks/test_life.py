@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from random_model import write_model
-from support.process.process_waits import wait_gone, watch
+from support.process.process_waits import stop, wait_gone, watch
 from support.process.ranked_worker import BACKEND, RankedWorker
 
 pytestmark = pytest.mark.slow
@@ -123,9 +123,9 @@ KILL, STOP = signal.SIGKILL, signal.SIGSTOP
 
 
 def _loading(worker: RankedWorker, folder: Path) -> list[str]:
-    large = write_model(folder, "llama", hidden_size=512, num_hidden_layers=6, num_key_value_heads=4, head_dim=128)
-    worker.send({"id": "l", "cmd": "load", "path": str(large)})
-    worker.wait_for(lambda event: event["event"] == "progress" and (event["id"], event["stage"]) == ("l", "read"))
+    stop(worker.followers()[0])  # so that the load cannot end before the signal
+    worker.send({"id": "l", "cmd": "load", "path": str(write_model(folder, "llama"))})
+    worker.wait_for(lambda event: (event["event"], event["id"]) == ("progress", "l"))
     return ["l"]
 
 

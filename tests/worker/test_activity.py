@@ -7,7 +7,7 @@ from support.process.worker_thread import MockOnThread
 from support.runners.stepped_engine import LARGE
 from support.runners.stepped_turns import Turns
 
-RESTING = {"event": "done", "id": "ping", "state": "idle", "active": 0, "queued": 0}
+RESTING = {"event": "done", "id": "ping", "cmd": "ping", "state": "idle", "active": 0, "queued": 0}
 
 
 def ping(turns: Turns) -> Event:

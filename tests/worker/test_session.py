@@ -60,7 +60,7 @@ def test_a_hello_without_a_common_version_ends_the_worker_with_76(process: Worke
 
 def test_a_model_is_loaded_described_used_and_dropped(worker: WorkerProcess) -> None:
     loaded = worker.load("mock")
-    assert worker.call({"id": "i", "cmd": "info"}) == {**loaded, "id": "i"}
+    assert worker.call({"id": "i", "cmd": "info"}) == {**loaded, "id": "i", "cmd": "info"}
     done = worker.call({"id": "g", "cmd": "generate", "prompt": "one two three"})
     assert worker.text("g") == "one two three"
     assert done["finish_reason"] == "stop"
