@@ -37,6 +37,12 @@ class Models:
     def __init__(self, server: Server, runners: dict[str, FamilyRunner]) -> None:
         self._server, self._runners = server, runners
 
+    def unload(self) -> None:
+        """Unload the models. Each would keep ten descriptors, and the process may have two thousand."""
+        for name in self._runners:
+            asked(self._server.url, "POST", "/v1/models/unload", {"model": name})
+        self._runners.clear()
+
     def model(self, name: str, turns: Turns, answers: list[str]) -> "Model":
         """Return a new model of a family, which gives these answers."""
         runner = FamilyRunner(turns, answers)
@@ -65,11 +71,17 @@ class Model:
 
 
 @pytest.fixture(scope="module")
-def models() -> Iterator[Models]:
+def empty_server() -> Iterator[Models]:
     runners: dict[str, FamilyRunner] = {}
     with pytest.MonkeyPatch.context() as patched, served("--worker", MOCK) as server:
         patched.setattr(replica, "AsyncWorker", partial(AsyncWorker, spawn=partial(family_worker, runners)))
         yield Models(server, runners)
+
+
+@pytest.fixture
+def models(empty_server: Models) -> Iterator[Models]:
+    yield empty_server
+    empty_server.unload()
 
 
 Turn = tuple[list[Any], str]
