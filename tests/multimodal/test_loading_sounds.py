@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 def rendered(runner: GenerationRunner, request: Chat) -> str:
     gathering = gather(runner, request)
-    return runner.preparer.read_prompt(request, gathering.media.results() if gathering and gathering.media else ()).text  # type: ignore[attr-defined]
+    media = gathering.media.results() if gathering.media else ()
+    return runner.preparer.read_prompt(request, media).text
 
 
 def deaf(runner: GenerationRunner) -> None:
@@ -127,9 +128,9 @@ def test_sounds_keep_their_places_among_the_texts(runner_of: RunnerOf, family: s
     runner = runner_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]
     request = Chat(messages=[Message(role="user", content=parts)], max_tokens=4)
-    text = runner.preparer.read_prompt(request, gather(runner, request).media.results()).text  # type: ignore[union-attr]
+    text = runner.preparer.read_prompt(request, gather(runner, request).media.results()).text
     assert "attached" not in text
-    media_inputs = gather(runner, request).media.results()  # type: ignore[union-attr]
+    media_inputs = gather(runner, request).media.results()
     sound_text, seen = (media_input.text for media_input in media_inputs)
     before, _, after = text.partition(sound_text)
     assert before.split("Hear ")[1] in ("", "<|audio>")  # some templates write a mark

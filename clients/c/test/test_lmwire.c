@@ -743,13 +743,12 @@ static void test_the_end_is_noticed_although_a_child_holds_the_pipes(void) {
     lmwire_free(worker);
 }
 
+static lmwire_worker *woken_worker; // a signal handler has no arguments of ours
+
 static void wake_it(int number) {
-    extern lmwire_worker *woken_worker;
     (void)number;
     lmwire_wake(woken_worker);
 }
-
-lmwire_worker *woken_worker;
 
 static void test_a_signal_handler_wakes_a_wait(void) {
     lmwire_worker *worker = woken_worker =

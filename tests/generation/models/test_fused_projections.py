@@ -1,6 +1,6 @@
 """Fused projections: the answers, the parameters and the memory of the plain layers, with fewer multiplications.
 
-They are used on CUDA alone. Here the loader takes them for worthwhile.
+They are used on CUDA alone. Here the loader takes them for faster.
 """
 
 import gc
@@ -176,7 +176,7 @@ def linear(network: Any) -> list[nn.Module]:
 
 @pytest.fixture
 def fused_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "is_worthwhile", lambda: True)
+    monkeypatch.setattr(loader, "fusing_is_faster", lambda: True)
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_an_adapter_on_fused_layers_answers_as_on_plain_ones(
     model = folder_of("llama")
     adapter = write_adapter(tmp_path / "adapter", model, dora=dora)
     plain = ask(Host().load(model, adapter), Generate(prompt=PROMPT, max_tokens=12))[0]
-    monkeypatch.setattr(loader, "is_worthwhile", lambda: True)
+    monkeypatch.setattr(loader, "fusing_is_faster", lambda: True)
     fused = ask(Host().load(model, adapter), Generate(prompt=PROMPT, max_tokens=12))[0]
     assert fused.token_ids == plain.token_ids
     assert plain.token_ids != ask(Host().load(model), Generate(prompt=PROMPT, max_tokens=12))[0].token_ids

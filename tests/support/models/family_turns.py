@@ -7,7 +7,7 @@ answer is in the next prompt as the model wrote it, its reasoning where the fami
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 NAME, ARGUMENTS, ID = "{{ call.function.name }}", "{{ call.function.arguments | tojson }}", "{{ call.id }}"
 CONTENT, JSON_CONTENT = "{{ m.content }}", "{{ m.content | tojson }}"
@@ -199,20 +199,20 @@ def _dsml(section: str) -> Turns:
     )
 
 
-def _llama(call: str, calls: str, **fields: object) -> Turns:
-    given = {
+def _llama(call: str, calls: str, **fields: Any) -> Turns:
+    given: dict[str, Any] = {
         "user": f"{LLAMA.format('user')}{CONTENT}<|eot_id|>",
         "opening": LLAMA.format("assistant"),
         "end": "<|eot_id|>",
         "result": f"{LLAMA.format('ipython')}{JSON_CONTENT}<|eot_id|>",
     }
-    return Turns(call, calls, **(given | fields))  # type: ignore[arg-type]
+    return Turns(call, calls, **(given | fields))
 
 
-def _mistral(call: str, calls: str, result: str, **fields: object) -> Turns:
-    given = {"user": f"[INST]{CONTENT}[/INST]", "opening": "", "end": "</s>", "result": result}
+def _mistral(call: str, calls: str, result: str, **fields: Any) -> Turns:
+    given: dict[str, Any] = {"user": f"[INST]{CONTENT}[/INST]", "opening": "", "end": "</s>", "result": result}
     special = ("[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]")
-    return Turns(call, calls, special=(*special, "[THINK]", "[/THINK]"), **(given | fields))  # type: ignore[arg-type]
+    return Turns(call, calls, special=(*special, "[THINK]", "[/THINK]"), **(given | fields))
 
 
 _CODER = "<parameter=KEY>\nVALUE\n</parameter>\n"

@@ -20,7 +20,7 @@ from ..engine.load_context import DiskCacheOptions, LoadContext
 from ..models import device_memory
 from ..models.adapters import attach_adapter, find_adapter
 from ..models.folder_check import check_folder
-from ..models.fused_projections import fuse_projections, is_worthwhile
+from ..models.fused_projections import fuse_projections, fusing_is_faster
 from ..models.model_info import describe_model, limit_context, read_sampling_defaults
 from ..models.resolve import find_folder
 from ..models.tokenizer import Tokenizer
@@ -83,7 +83,7 @@ class TextModelLoader:
         weights = loaded or open_weights(folder, trust_remote_code=request.trust_remote_code)
         if not loaded:
             weights.cast(request.dtype)
-            if is_worthwhile() and not (media_loader or self._ranks):  # ranks split each layer
+            if fusing_is_faster() and not (media_loader or self._ranks):  # ranks split each layer
                 fuse_projections(weights.modules())
         network = _build_network(weights, request, adapter, tokenizer, media_loader, self._ranks)
         model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)

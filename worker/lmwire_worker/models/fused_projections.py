@@ -26,8 +26,8 @@ _ARRAYS: Final = ("weight", "scales", "biases", "bias")
 """The parameters of linear layers, plain or quantized. The outputs are the first axis of each."""
 
 
-def is_worthwhile() -> bool:
-    """Return whether fused projections are faster here. They were measured on CUDA alone."""
+def fusing_is_faster() -> bool:
+    """Return whether fused projections are faster on this device. They were measured on CUDA alone."""
     return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
@@ -101,7 +101,7 @@ class _FusedLayers:
                 self._outputs = dict(enumerate(mx.split(self._layer(input), self._ends, axis=-1)))
         output = self._outputs.pop(part, None)
         if not self._outputs:
-            self._input = None  # the outputs of a long prompt would stay in memory
+            self._input = None  # that of a long prompt would stay in memory
         return output
 
 
