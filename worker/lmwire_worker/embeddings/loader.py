@@ -17,6 +17,7 @@ from ..models import device_memory
 from ..models.model_info import describe_model, limit_context
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
+from ..models.weight_layout import store_transposed
 from ..models.weights import read_weights, summarize_exception
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
@@ -51,6 +52,7 @@ def open_embedding_model(context: LoadContext) -> EmbeddingRunner:
     if not request.force:
         device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     context.release_current_model()
+    store_transposed(network.module)
     read_weights(network.module, folder, report)
     device_memory.limit_mlx_memory(limit)
     width = _try(network, trial, folder, report)

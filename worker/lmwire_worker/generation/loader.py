@@ -25,6 +25,7 @@ from ..models.model_info import describe_model, limit_context, read_sampling_def
 from ..models.resolve import find_folder
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
+from ..models.weight_layout import store_transposed
 from ..models.weights import SharedWeights, read_weights, summarize_exception
 from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
@@ -85,6 +86,8 @@ class TextModelLoader:
             weights.cast(request.dtype)
             if fusing_is_faster() and not (media_loader or self._ranks):  # ranks split each layer
                 fuse_projections(weights.modules())
+            elif not self._ranks:
+                store_transposed(weights.modules())
         network = _build_network(weights, request, adapter, tokenizer, media_loader, self._ranks)
         model = limit_context(describe_model(folder, weights.config, network, tokenizer, adapter), request.context_len)
         if self._ranks:
@@ -191,6 +194,7 @@ def _build_network(
     if ranks:
         network: Any = weights.modules()
         ranks.split(network, weights.config)
+        store_transposed(network)
         return network
     network = weights.new_network()
     if media_loader:
@@ -327,6 +331,7 @@ def _open(folder: Path, dtype: str | None, *, trust_remote_code: bool) -> DraftM
     tokenizer = load_tokenizer(folder, config, trust_remote_code=trust_remote_code)
     base = open_shared_weights(folder, trust_remote_code=trust_remote_code)
     base.cast(dtype)
+    store_transposed(base.modules())
     network = base.new_network()
     return DraftModel(network, tokenizer, describe_model(folder, base.config, network, tokenizer))
 

@@ -14,6 +14,7 @@ from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext, refuse_settings
 from ..media import MediaReader, Sound
 from ..models import device_memory
+from ..models.weight_layout import store_transposed
 from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
 from .detect import detect_family
 from .recording import Recording
@@ -42,6 +43,7 @@ def open_speech_model(context: LoadContext) -> TranscriptionRunner:
     if not request.force:
         device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     context.release_current_model()
+    store_transposed(transcriber.module)
     read_weights(transcriber.module, folder, report)
     device_memory.limit_mlx_memory(limit)
     _try(transcriber, folder, report)
