@@ -6,7 +6,9 @@ same prompts, and the fewest tokens that must be computed are known.
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -73,6 +75,8 @@ class Scenario(NamedTuple):
     beginning_tokens: int
     """Length of the beginning that they share, in tokens."""
     first_token_target: float = 1.0
+    runs_alone: bool = False
+    """True if each server runs without the other, since the caches of both would fill a GPU."""
 
     def conversations(self, start: str, words_per_token: float) -> list[Conversation]:
         """Return new conversations.
@@ -105,7 +109,7 @@ def scenarios(shared_tokens: int) -> list[Scenario]:
     return [
         Scenario(f"{AGENTS} agents, {TURNS} turns", AGENTS, TURNS, shared_tokens),
         Scenario(f"1 agent, {TURNS} turns", 1, TURNS, _HISTORY_FACTOR * shared_tokens),
-        Scenario(f"{QUESTIONS} questions", QUESTIONS, 1, _DOCUMENT_FACTOR * shared_tokens, _BURST_TARGET),
+        Scenario(f"{QUESTIONS} questions", QUESTIONS, 1, _DOCUMENT_FACTOR * shared_tokens, _BURST_TARGET, True),
     ]
 
 
@@ -123,27 +127,41 @@ def measure(folder: Path, tokens: int, rounds: int, shared_tokens: int) -> Itera
         for name in installed_peers():
             with peer_server(name, model) as peer, lmwire_server(model) as server:
                 words_per_token = 1000 / len(server.tokenize([{"role": "user", "content": _words(1000)}]))
+                starts = _Starts(name, partial(nullcontext, peer), partial(nullcontext, server))
                 for scenario in scenarios(shared_tokens):
-                    yield from _measure_turns(scenario, name, peer, server, tokens, rounds, words_per_token)
+                    if not scenario.runs_alone:
+                        yield from _measure_turns(scenario, starts, tokens, rounds, words_per_token)
+            starts = _Starts(name, partial(peer_server, name, model), partial(lmwire_server, model))
+            for scenario in scenarios(shared_tokens):
+                if scenario.runs_alone:
+                    yield from _measure_turns(scenario, starts, tokens, rounds, words_per_token)
+
+
+class _Starts(NamedTuple):
+    """Functions that enter the servers of a comparison: those that run already, or new ones."""
+
+    peer_name: str
+    peer: Callable[[], AbstractContextManager[HttpServer]]
+    lmwire: Callable[[], AbstractContextManager[HttpServer]]
 
 
 def _measure_turns(
-    scenario: Scenario,
-    peer_name: str,
-    peer: HttpServer,
-    server: HttpServer,
-    tokens: int,
-    rounds: int,
-    words_per_token: float,
+    scenario: Scenario, starts: _Starts, tokens: int, rounds: int, words_per_token: float
 ) -> Iterator[Result]:
-    """Send the same conversations to both servers in turns. A first turn runs as a warm-up."""
+    """Send the same conversations to both servers in turns. Other ones warm up a server before its first turn."""
     runs: list[tuple[Run, Run]] = []
-    conversations: list[Conversation] = []
-    for turn in range(1 + rounds):
+    theirs, ours, needed = Run([]), Run([]), 0
+    for turn in range(rounds):
         conversations = scenario.conversations(f"{turn} {scenario.name}", words_per_token)
-        runs.append((_run(peer, conversations, tokens), _run(server, conversations, tokens)))
-    runs = runs[1:]
-    name, against = scenario.name, f"against {peer_name}"
+        warm_up = scenario.conversations(f"warm-up {turn}", words_per_token)
+        is_cold = turn == 0 or scenario.runs_alone
+        with starts.peer() as peer:
+            theirs = _run(peer, conversations, tokens, warm_up if is_cold else [])
+        with starts.lmwire() as server:
+            ours = _run(server, conversations, tokens, warm_up if is_cold else [])
+            needed = fewest_tokens([server.tokenize(prompt) for turns in conversations for prompt in turns])
+        runs.append((theirs, ours))
+    name, against = scenario.name, f"against {starts.peer_name}"
     walls = [(1 / theirs.wall_s, 1 / ours.wall_s) for theirs, ours in runs]
     yield latency_ratio(f"{name}, in all, {against}", walls, _WALL_TARGET)
     firsts = [(1 / theirs.first_turn_s, 1 / ours.first_turn_s) for theirs, ours in runs]
@@ -151,10 +169,9 @@ def _measure_turns(
     if scenario.turns > 1:
         later = [(1 / theirs.later_turns_s, 1 / ours.later_turns_s) for theirs, ours in runs]
         yield latency_ratio(f"{name}, first token of later turns, {against}", later, 1.0)
-    needed = fewest_tokens([server.tokenize(prompt) for turns in conversations for prompt in turns])
-    theirs, ours = (run.computed_tokens for run in runs[-1])
-    detail = f"{ours:,} computed, {needed:,} at least, {theirs:,} by {peer_name}"
-    yield Result(f"{name}, tokens needed of those computed, {against}", needed / ours, "x", _NEEDED_TARGET, detail)
+    computed, by_peer = ours.computed_tokens, theirs.computed_tokens
+    detail = f"{computed:,} computed, {needed:,} at least, {by_peer:,} by {starts.peer_name}"
+    yield Result(f"{name}, tokens needed of those computed, {against}", needed / computed, "x", _NEEDED_TARGET, detail)
 
 
 def fewest_tokens(prompts: Sequence[list[int]]) -> int:
@@ -169,14 +186,17 @@ def _common_tokens(one: list[int], other: list[int]) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _run(server: HttpServer, conversations: Sequence[Conversation], tokens: int) -> Run:
+def _run(
+    server: HttpServer, conversations: Sequence[Conversation], tokens: int, warm_up: Sequence[Conversation]
+) -> Run:
     async def converse(turns: Conversation) -> list[Answer]:
         return [await server.read(server.chat(messages, tokens), tokens) for messages in turns]
 
-    async def all_at_once() -> list[list[Answer]]:
+    async def all_at_once(conversations: Sequence[Conversation]) -> list[list[Answer]]:
         return await asyncio.gather(*map(converse, conversations))
 
-    return Run(uvloop.run(all_at_once()))
+    uvloop.run(all_at_once(warm_up))
+    return Run(uvloop.run(all_at_once(conversations)))
 
 
 def _words(count: int) -> str:
