@@ -92,7 +92,7 @@ def test_a_model_computes_its_prompts_alike(
 
 
 def filled(cache: Any, tokens: int) -> Any:
-    """Return a cache like another, with so many tokens."""
+    """Return a cache of the same kind that holds `tokens` tokens."""
     new = KVCache() if isinstance(cache, KVCache) else type(cache)(max_size=8)
     numbers = (mx.arange(2 * tokens * 16).reshape(1, 2, tokens, 16) % 7).astype(mx.bfloat16)
     new.update_and_fetch(numbers, numbers)
