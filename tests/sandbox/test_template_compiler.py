@@ -63,6 +63,7 @@ def jinjas_code(source: str) -> Any:
     """Return the same from Jinja."""
     extensions = jinja.environment_of_templates().extensions.values()
     environment = PLAIN.overlay(extensions=[*map(type, extensions)])
+    environment.intercepted_binops = frozenset("*")
     stream = StringIO()
     generator = CodeGenerator(environment, None, "<template>", stream, optimized=False)
     try:
