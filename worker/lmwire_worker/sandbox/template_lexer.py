@@ -15,17 +15,17 @@ from jinja2.lexer import Token, float_re, integer_re, newline_re, operator_re, o
 _TAG: Final = re.compile(r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[%{#])(?P<sign>[-+]?)")
 _COMMENT_END: Final = re.compile(r"\+#\}|-#\}\s*|#\}\n?")
 _RAW_END: Final = re.compile(r"\{%(?P<sign>[-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\}\n?)")
-_WORDS: Final = r"(?P<space>\s+)|(?P<name>(?![0-9])\w+)|"
+_NAME: Final = r"(?P<name>(?![0-9])\w+)\s*|"
 _REST: Final = (
-    rf"(?P<operator>{operator_re.pattern})|(?P<string>{string_re.pattern})"
-    rf"|(?P<float>(?xi:{float_re.pattern}))|(?P<integer>(?xi:{integer_re.pattern}))"
+    rf"(?:(?P<string>{string_re.pattern})|(?P<operator>{operator_re.pattern})"
+    rf"|(?P<float>(?xi:{float_re.pattern}))|(?P<integer>(?xi:{integer_re.pattern})))\s*"
 )
 _BALANCED: Final = {
-    "block": re.compile(rf"{_WORDS}(?P<end>\+%\}}|-%\}}\s*|%\}}\n?)|{_REST}", re.DOTALL),
-    "variable": re.compile(rf"{_WORDS}(?P<end>-\}}\}}\s*|\}}\}})|{_REST}", re.DOTALL),
+    "block": re.compile(rf"{_NAME}(?P<end>\+%\}}|-%\}}\s*|%\}}\n?)|{_REST}", re.DOTALL),
+    "variable": re.compile(rf"{_NAME}(?P<end>-\}}\}}\s*|\}}\}})|{_REST}", re.DOTALL),
 }
-"""The next token in a tag."""
-_INSIDE: Final = re.compile(f"{_WORDS}{_REST}", re.DOTALL)
+"""The next token in a tag, with the white space after it."""
+_INSIDE: Final = re.compile(f"{_NAME}{_REST}", re.DOTALL)
 """The next token between brackets, where a tag cannot end."""
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 _token: Final = partial(tuple.__new__, Token)
@@ -94,8 +94,12 @@ def _read_tag(source: str, position: int, line: int, kind: str) -> Generator[Tok
     """Yield the tokens of a tag after its beginning, and return the position and the line after it."""
     balanced = _BALANCED[kind]
     expected: list[str] = []
+    if (space := whitespace_re.match(source, position)) is not None:
+        position = space.end()
+        line += space[0].count("\n")
     while (match := (_INSIDE if expected else balanced).match(source, position)) is not None:
-        what, text = match.lastgroup, match[0]
+        what = match.lastgroup or ""
+        text = match[what]
         position = match.end()
         if what == "name":
             if not text.isidentifier():
@@ -104,20 +108,19 @@ def _read_tag(source: str, position: int, line: int, kind: str) -> Generator[Tok
         elif what == "operator":
             if text in _CLOSING:
                 expected.append(_CLOSING[text])
-            elif text in _CLOSING.values():
+            elif text in ")]}":
                 _check_closing(text, expected, line)
             yield _token((line, operators[text], text))
         elif what == "string":
             yield _token((line, "string", _unescaped(text, line)))
-        elif what == "float":
-            yield _token((line, "float", float(text.replace("_", ""))))
-        elif what == "integer":
-            yield _token((line, "integer", int(text.replace("_", ""), 0)))
         elif what == "end":
             yield _token((line, f"{kind}_end", text))
             return position, line + text.count("\n")
-        if what in ("space", "string"):
-            line += text.count("\n")
+        elif what == "float":
+            yield _token((line, "float", float(text.replace("_", ""))))
+        else:
+            yield _token((line, "integer", int(text.replace("_", ""), 0)))
+        line += match[0].count("\n")
     if position < len(source):
         raise TemplateSyntaxError(f"unexpected char {source[position]!r} at {position}", line)
     return position, line
