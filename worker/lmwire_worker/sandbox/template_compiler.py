@@ -38,9 +38,13 @@ _OPERATIONS: Final[dict[str, type[nodes.BinExpr]]] = {
     "mod": nodes.Mod,
     "pow": nodes.Pow,
 }
-_NO_CHILDREN: Final[list[nodes.Node]] = []
-_SOUGHT: Final = (nodes.Name, nodes.NSRef, nodes.Filter, nodes.Test, nodes.ImportedName)
-"""Nodes that passes over expressions look for."""
+# Tuples, since a union would be made anew each time.
+_CONSTANTS: Final = (nodes.Const, nodes.TemplateData)
+_EXPRESSIONS: Final = (nodes.Expr, nodes.Output)
+_ASKED_FOR_FIELDS: Final = (nodes.For, nodes.CallBlock)
+_DEPENDENCIES: Final[dict[type[nodes.Node], str]] = {nodes.Filter: "filters", nodes.Test: "tests"}
+_SOUGHT: Final = (nodes.Name, nodes.NSRef, nodes.ImportedName)
+"""Nodes that passes over expressions look for. None has nodes below it."""
 
 
 def compile_template(environment: Environment, source: str) -> tuple[CodeType, list[str]]:
@@ -130,55 +134,57 @@ def _settle_children(tree: nodes.Node) -> None:
     """Give each node lists of what the passes before code generation look for in it.
 
     They ask a statement and its expressions for their children. Of an expression they want nodes of a few kinds, so it
-    has these as its children, at any depth.
+    has these as its children, at any depth. Its `dependencies` are its filters and tests.
     """
     rest = [tree]
     kinds: set[type[nodes.Node]] = set()
     while rest:
         node = rest.pop()
-        children = _children_of(node)
-        if isinstance(node, nodes.Expr | nodes.Output):
-            children = _sought_in(children, kinds)
+        kinds.add(type(node))
+        own = vars(node)
+        if isinstance(node, _EXPRESSIONS):
+            children, own["dependencies"] = _sought_in(node)
+            kinds.update(map(type, children))
         else:
+            children = _children_of(node)
             rest += children
-        _settle(node, children, kinds)
+            own["find_all"] = partial(_find_all, children, kinds)
+        if isinstance(node, _ASKED_FOR_FIELDS):
+            own["iter_child_nodes"] = partial(_iter_children, _fields_of(node))
+        else:
+            own["iter_child_nodes"] = children.__iter__
 
 
-def _sought_in(rest: list[nodes.Node], kinds: set[type[nodes.Node]]) -> list[nodes.Node]:
-    """Return the sought nodes among nodes and all below them. These have no children any more."""
+def _sought_in(expression: nodes.Node) -> tuple[list[nodes.Node], set[tuple[str, str]]]:
+    """Return the sought nodes below an expression, and the names of all filters and tests in it."""
     found: list[nodes.Node] = []
+    used: set[tuple[str, str]] = set()
     names: set[str] = set()
+    rest = [expression]
     while rest:
-        node = rest.pop(0)
-        rest[:0] = _children_of(node)
-        if not isinstance(node, _SOUGHT):
-            continue
-        if isinstance(node, nodes.Name) and node.ctx == "load":  # each is wanted once
-            if node.name in names:
-                continue
-            names.add(node.name)
-        found.append(node)
-        _settle(node, _NO_CHILDREN, kinds)
-    return found
-
-
-def _settle(node: nodes.Node, children: list[nodes.Node], kinds: set[type[nodes.Node]]) -> None:
-    kinds.add(type(node))
-    own = vars(node)
-    fields = _fields_of(node) if isinstance(node, nodes.For | nodes.CallBlock) else None
-    own["iter_child_nodes"] = partial(_iter_children, children, fields)
-    own["find_all"] = partial(_find_all, children, kinds)
+        node = rest.pop()
+        if isinstance(node, _SOUGHT) and node is not expression:
+            if isinstance(node, nodes.Name) and node.ctx == "load":  # each is wanted once
+                if node.name in names:
+                    continue
+                names.add(node.name)
+            found.append(node)
+            vars(node)["iter_child_nodes"] = ().__iter__
+        elif not isinstance(node, _CONSTANTS):
+            rest += reversed(_children_of(node))
+            if (group := _DEPENDENCIES.get(type(node))) is not None:
+                used.add((group, vars(node)["name"]))
+    return found, used
 
 
 def _children_of(node: nodes.Node) -> list[nodes.Node]:
     """Return the nodes in the fields of a node."""
     children: list[nodes.Node] = []
-    own = vars(node)
     for field in node.fields:
-        value = own.get(field)
+        value = getattr(node, field, None)
         if isinstance(value, nodes.Node):
             children.append(value)
-        elif isinstance(value, list):
+        elif value and isinstance(value, list):
             children += [item for item in cast("list[Any]", value) if isinstance(item, nodes.Node)]
     return children
 
@@ -191,17 +197,12 @@ def _fields_of(node: nodes.Node) -> dict[str, list[nodes.Node]]:
 
 
 def _iter_children(
-    children: list[nodes.Node],
-    fields: dict[str, list[nodes.Node]] | None,
-    exclude: Container[str] = (),
-    only: Container[str] | None = None,
+    fields: dict[str, list[nodes.Node]], exclude: Container[str] = (), only: Container[str] | None = None
 ) -> Iterable[nodes.Node]:
     """Return a node's children as `nodes.Node.iter_child_nodes` does.
 
     It has no reference to the node: a cycle would keep the tree until garbage is collected, which takes time.
     """
-    if fields is None:
-        return children
     names = (name for name in fields if name not in exclude and (only is None or name in only))
     return [child for name in names for child in fields[name]]
 
@@ -209,11 +210,23 @@ def _iter_children(
 def _find_all(children: list[nodes.Node], kinds: set[type[nodes.Node]], kind: type[nodes.Node]) -> list[nodes.Node]:
     """Return nodes of a kind as `nodes.Node.find_all` does, in another order, on which nothing depends."""
     found: list[nodes.Node] = []
-    rest = children if kind in kinds else _NO_CHILDREN
+    rest = children if kind in kinds else []
     while rest:
         found += [node for node in rest if isinstance(node, kind)]
         rest = [child for node in rest for child in node.iter_child_nodes()]
     return found
+
+
+def _used_in(body: Iterable[nodes.Node]) -> set[tuple[str, str]]:
+    """Return the names of filters and tests that nodes use outside of blocks."""
+    used: set[tuple[str, str]] = set()
+    rest = [*body]
+    while rest:
+        node = rest.pop()
+        used.update(vars(node).get("dependencies", ()))
+        if not isinstance(node, nodes.Block):
+            rest += node.iter_child_nodes()
+    return used
 
 
 class _CodeGenerator(CodeGenerator):
@@ -232,8 +245,23 @@ class _CodeGenerator(CodeGenerator):
             method = self._methods[kind] = self.get_visitor(node) or self.generic_visit
         return method(node, *args, **kwargs)
 
+    def newline(self, node: nodes.Node | None = None, extra: int = 0) -> None:
+        """Begin a line, without its relation to the template's lines, which only a traceback shows."""
+        super().newline(extra=extra)
+
     def enter_frame(self, frame: Frame) -> None:
         """Add the variables of a part of the template."""
         super().enter_frame(frame)
         resolved = {name for action, name in frame.symbols.loads.values() if action == "resolve" and name}
         self.variables |= resolved - self.environment.globals.keys()
+
+    def pull_dependencies(self, nodes: Iterable[nodes.Node]) -> None:
+        """Give a name to each filter and test in nodes. One that is missing raises where it is called, as in Jinja."""
+        for group, name in sorted(_used_in(nodes)):
+            identifiers = vars(self)[group]
+            identifier = identifiers[name] = identifiers.get(name) or self.temporary_identifier()
+            if name in vars(self.environment)[group]:
+                self.writeline(f"{identifier} = environment.{group}[{name!r}]")
+            else:
+                problem = f"No {group[:-1]} named {name!r} found."
+                self.writeline(f"def {identifier}(*unused): raise TemplateRuntimeError({problem!r})")
