@@ -145,6 +145,15 @@ def test_expressions_compile_to_jinjas_code(parts: list[str], one: str, other: s
     assert own_code(source) == jinjas_code(source)
 
 
+def test_macros_take_the_arguments_that_they_take_in_jinja() -> None:
+    source = (
+        "{% macro m(a, b='-') %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{{ caller(1) if caller }}{% endmacro %}"
+        "{% for i in [1] %}{{ m(i) }}{{ m(i, 2, 3, d=4) }}{% call(c) m(b=5, a=6) %}{{ c }}{% endcall %}{% endfor %}"
+        "{% block part %}{{ m(7) }}{% endblock %}"
+    )
+    assert jinja.render(source, {}) == {"text": PLAIN.from_string(source).render()}
+
+
 def test_what_one_rendering_of_several_lacks_is_left_out() -> None:
     source = "{% if long %}{{ 'x' * 70000 }}{% elif wrong %}{{ raise_exception('no') }}{% else %}{{ word }}{% endif %}"
     calls: list[str] = []
