@@ -199,11 +199,13 @@ def probe_template(template: ChatTemplate) -> TemplateTraits:
 
 def _probe(template: ChatTemplate) -> TemplateTraits:
     forms = MessageFormat(), MessageFormat(content_parts=True)
+    template.render_ahead(_usual_probes(forms[0]))
     form = next((form for form in forms if _writes(template, form, [_ASKED], USER)), None)
     if form is None:
         template = replace(template, no_tools=())
         form = next((form for form in forms if _writes(template, form, [_ASKED], USER)), forms[1])
-    template.render_ahead(_usual_probes(form))
+    if form is not forms[0] or template.no_tools is not None:
+        template.render_ahead(_usual_probes(form))
     system = [Turn("system", SYSTEM), _ASKED]
     described = _writes(template, form, [_ASKED], FUNCTION, tools=True)
     tools_need_system = not described and _writes(template, form, system, FUNCTION, tools=True)
