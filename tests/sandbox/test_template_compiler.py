@@ -1,6 +1,7 @@
-"""Templates compile to the code that Jinja itself makes, from the same tokens, and with the same errors."""
+"""Templates compile to the code that Jinja itself makes, but for values that are undefined, from the same tokens."""
 
 import re
+from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
@@ -57,9 +58,19 @@ LOOKUP = re.compile(
 """Jinja's code that looks up a filter or a test, and makes a function to raise an error if there is none."""
 
 
-def without_lines(code: str) -> str:
-    """Return code without its relation to the template's lines."""
-    return re.sub("debug_info = .*", "", code)
+UNDEFINED = re.compile(r"^( *)((?:l_\w+ = )+)(?:missing|u_\w+)$", re.MULTILINE)
+"""An assignment to variables that become undefined."""
+
+
+def without_undefined(code: str) -> str:
+    """Return code without its relation to the template's lines, and without the values of undefined variables."""
+    code = re.sub(
+        r"debug_info = .*|\n *resolve = context.resolve$|\n(u_\w+, |\(\))+ = .*", "", code, flags=re.MULTILINE
+    )
+    code = re.sub(r"\(undefined\(name='\w+'\) if (\w+) is missing else \1\)", r"\1", code)
+    return UNDEFINED.sub(
+        lambda line: "\n".join(f"{line[1]}{each}undefined" for each in re.findall("l_.*? = ", line[2])), code
+    )
 
 
 def looked_up(code: re.Match[str]) -> str:
@@ -72,16 +83,21 @@ def own_code(source: str) -> Any:
     """Return the code of a template, or the error in it."""
     try:
         compile_template(jinja.environment_of_templates(), source)
-        return without_lines(generate_code(jinja.environment_of_templates(), source)[0])
+        return without_undefined(generate_code(jinja.environment_of_templates(), source)[0])
     except (jinja2.TemplateSyntaxError, SyntaxError) as error:
         return type(error), getattr(error, "message", ""), error.lineno
 
 
+def jinjas_environment() -> jinja2.Environment:
+    """Return an environment of Jinja's own with the same tags, which limits products too."""
+    environment = PLAIN.overlay(extensions=[*map(type, jinja.environment_of_templates().extensions.values())])
+    environment.intercepted_binops = frozenset("*")
+    return environment
+
+
 def jinjas_code(source: str) -> Any:
     """Return the same from Jinja."""
-    extensions = jinja.environment_of_templates().extensions.values()
-    environment = PLAIN.overlay(extensions=[*map(type, extensions)])
-    environment.intercepted_binops = frozenset("*")
+    environment = jinjas_environment()
     stream = StringIO()
     generator = CodeGenerator(environment, None, "<template>", stream, optimized=False)
     try:
@@ -89,7 +105,15 @@ def jinjas_code(source: str) -> Any:
         compile(stream.getvalue(), "<template>", "exec")
     except (jinja2.TemplateSyntaxError, SyntaxError) as error:
         return type(error), getattr(error, "message", ""), error.lineno
-    return LOOKUP.sub(looked_up, without_lines(stream.getvalue()))
+    return without_undefined(LOOKUP.sub(looked_up, stream.getvalue()))
+
+
+def text_or_error(render: Callable[[], str]) -> str:
+    """Return a rendered text, or the message of an error."""
+    try:
+        return render()
+    except Exception as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("source", [*SOURCES, *(turns.template for turns in TURNS.values())])
@@ -139,10 +163,35 @@ statements = st.sampled_from(
 )
 
 
-@given(st.lists(statements, min_size=1, max_size=3), expressions, expressions)
-def test_expressions_compile_to_jinjas_code(parts: list[str], one: str, other: str) -> None:
-    source = "\n".join(parts).replace("E", one).replace("F", other)
+sources = st.builds(
+    lambda parts, one, other: "\n".join(parts).replace("E", one).replace("F", other),
+    st.lists(statements, min_size=1, max_size=3),
+    expressions,
+    expressions,
+)
+
+
+@given(sources)
+def test_expressions_compile_to_jinjas_code(source: str) -> None:
     assert own_code(source) == jinjas_code(source)
+
+
+@given(sources, st.dictionaries(st.sampled_from("abcxyzf"), st.sampled_from([0, "t", [1, 2], {"y": [3]}])))
+@example("{% macro m(a=b, b=1) %}{{ a }}{{ b }}{{ c.d }}{% endmacro %}{{ m() }}", {})
+@example("{% for i in [1] %}{% set y %}{{ a }}{% endset %}{{ x }}{% set x = i %}{{ x }}{% endfor %}{{ x.y }}", {})
+@example(
+    "{{ x is defined }}{{ m is defined }}{% if a %}{% set x = 1 %}{% endif %}{{ x }}{% macro m() %}{% endmacro %}", {}
+)
+@example(
+    "{% set n = namespace() %}{% for i in 'a' %}{% set x = i %}{% macro m() %}{{ x }}.{% endmacro %}{{ m() }}"
+    "{% set n.m = m %}{% endfor %}{{ n.m() }}",
+    {},
+)
+def test_templates_render_as_in_jinja(source: str, values: dict[str, Any]) -> None:
+    own = jinja.render(source, values)
+    assert (own.get("text") or own.get("error", "")) == text_or_error(
+        lambda: jinjas_environment().from_string(source).render(values)
+    )
 
 
 def test_macros_take_the_arguments_that_they_take_in_jinja() -> None:
