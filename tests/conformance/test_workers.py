@@ -1,8 +1,8 @@
 """The workers of this repository pass every transcript, with no baseline.
 
 The mock plays all of them for each commit, and a random text model those that the mock cannot or that touch the model's
-own state. At night the random model plays all. Other models play the transcripts in which models differ, and with `make
-conformance` all of them.
+own state. At night the random model plays all, in one process and in two ranks. Other models play the transcripts in
+which models differ, and with `make conformance` all of them.
 """
 
 import os
@@ -73,6 +73,12 @@ def test_the_mlx_worker_passes(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_the_built_in_model_passes() -> None:
     assert _failures(WORKER, "builtin:tiny", skipped=set(), only=None if WHOLE else OF_THE_BUILT_IN) == []
+
+
+@pytest.mark.nightly
+def test_a_model_that_is_split_over_ranks_passes(tmp_path: Path) -> None:
+    refused = {"b-8-kv-bits", "embed", "speak", "transcribe"}
+    assert _failures([*WORKER, "--ranks", "2"], str(write_model(tmp_path / "model")), skipped=refused) == []
 
 
 @pytest.mark.nightly

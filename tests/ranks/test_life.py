@@ -1,6 +1,7 @@
 """The life and death of ranks: each request has one terminal, and no process is left."""
 
 import os
+import queue
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import Final
 
 import pytest
 
+from lmwire_worker.ranks.group import Follower
+from lmwire_worker.ranks.hosts import local_hosts
 from random_model import write_model
 from support.process.process_waits import stop, wait_gone, watch
 from support.process.ranked_worker import BACKEND, RankedWorker
+from support.process.worker_process import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +68,18 @@ def test_a_signal_to_the_group_ends_the_ranks_in_order(folder_of: Callable[[str]
         assert worker.wait_end() == 0
         assert worker.terminal("a")["finish_reason"] == "cancelled"
         worker.wait_all_gone(followers)
+
+
+def test_a_signal_ends_no_follower_that_has_yet_to_start() -> None:
+    """Rank 0 may get a signal, with its group, while Python or ssh starts. `cat` sends frames back."""
+    signals = "".join(f"kill -{name} $$; " for name in ("INT", "TERM", "HUP"))
+    lost: queue.SimpleQueue[str] = queue.SimpleQueue()
+    (here,) = local_hosts(1)
+    follower = Follower(1, here, ["sh", "-c", f"{signals} exec cat"], lambda _, why: lost.put(why), lambda _: None)
+    follower.writer.write("alive")
+    assert follower.inbox.take(SECONDS) == ("alive", None)
+    follower.kill()
+    assert lost.get(timeout=SECONDS) == "its process has ended"
 
 
 def test_another_model_takes_the_place_of_the_first(worker: RankedWorker, folder_of: Callable[[str], Path]) -> None:

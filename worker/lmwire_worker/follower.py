@@ -1,7 +1,6 @@
 """`python -P -m lmwire_worker --follow`: a rank that repeats what rank 0 does. Its stdin and stdout lead to rank 0."""
 
 import pickle
-import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +25,6 @@ EXIT_RANK_LOST: Final = 70
 
 def main() -> None:
     """Follow rank 0 until its pipe ends, and do not return."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # they reach rank 0 as well, which ends this process
-        signal.signal(number, signal.SIG_IGN)
     io, log = stdio.isolate_stdio(), Log()
     threading.Thread(target=stdio.log_stray_stdout, args=(io.stray_stdout, log), daemon=True).start()
     writer = FrameWriter(io.stdout)

@@ -10,6 +10,7 @@ import faulthandler
 import os
 import queue
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -39,6 +40,8 @@ PARTED_S: Final = 3.0
 """Time in seconds that a follower waits for a call, while rank 0 is inside one, until they must have parted ways."""
 POLL_S: Final = 0.1
 
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that rank 0 alone obeys: it ends the others in order."""
 SSH: Final = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=3")
 
 
@@ -174,7 +177,12 @@ class Follower:
         self.rank = rank
         self.host = host
         remote = [*SSH, host.ssh, shlex.join(command)] if host.ssh else command
-        self._process = subprocess.Popen(remote, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # A signal to the worker's group would end a process that has no handler, such as ssh or a Python that starts.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+        try:
+            self._process = subprocess.Popen(remote, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         assert self._process.stdin and self._process.stdout
         self.writer = FrameWriter(self._process.stdin.fileno())
         self.taken, self.waited_s = 0, 0.0
