@@ -2,12 +2,19 @@ package lmwire
 
 // Hello is the worker's reply to the host's greeting.
 type Hello struct {
-	Protocol int64    `json:"protocol"`
-	Worker   string   `json:"worker"`   // Name and version.
-	PID      int64    `json:"pid"`      // The worker's process id, on its machine.
-	Engines  []string `json:"engines"`  // Model libraries that it can use.
-	Features []string `json:"features"` // Commands, fields and values newer than 1.0 that it serves.
-	Limits   Limits   `json:"limits"`
+	Protocol int64      `json:"protocol"`
+	Worker   string     `json:"worker"`   // Name and version.
+	PID      int64      `json:"pid"`      // The worker's process id, on its machine.
+	Engines  []string   `json:"engines"`  // Model libraries that it can use.
+	Features []string   `json:"features"` // Commands, fields and values newer than 1.0 that it serves.
+	Limits   Limits     `json:"limits"`
+	Ranks    *RankGroup `json:"ranks,omitzero"` // Nil: one process holds each model.
+}
+
+// RankGroup is the processes that hold each model together.
+type RankGroup struct {
+	Size    int64  `json:"size"`
+	Backend string `json:"backend"` // What connects them, such as "ring" or "nccl".
 }
 
 // Limits are those of a worker.

@@ -57,7 +57,7 @@ var typesOfTheProtocol = map[string]any{
 		Name string `json:"name"`
 	}{},
 	"TopLogprob": TopLogprob{}, "Logprob": Logprob{}, "Usage": Usage{}, "Timings": Timings{}, "Choice": Choice{}, "CacheMiss": CacheMiss{},
-	"Word": Word{}, "Quantization": Quantization{}, "RankInfo": Ranks{}, "SamplingDefaults": SamplingDefaults{}, "Limits": Limits{},
+	"Word": Word{}, "Quantization": Quantization{}, "RankGroup": RankGroup{}, "RankInfo": Ranks{}, "SamplingDefaults": SamplingDefaults{}, "Limits": Limits{},
 	"RequestStats": RequestStats{}, "TokenStats": TokenStats{}, "MemoryStats": MemoryStats{}, "CacheStats": CacheStats{},
 }
 

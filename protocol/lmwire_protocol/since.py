@@ -55,6 +55,7 @@ _NEWER_IN_EVENTS: Final = frozenset(
         "ModelDone.batch_size",
         "ModelDone.sampling_defaults",
         "ModelDone.reasoning_efforts",
+        "HelloDone.ranks",
         "ModelDone.ranks",
         "ResultDone.finish_reason.tool_calls",
         "ResultDone.finish_reason.timeout",

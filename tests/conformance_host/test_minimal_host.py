@@ -85,7 +85,7 @@ def knows(vector: Vector) -> bool:
     if (
         not isinstance(event, dict)
         or not isinstance(event.get("id"), str)
-        or event.keys() & {"logprobs", "prompt_logprobs", "choices", "cache_miss"}
+        or event.keys() & {"logprobs", "prompt_logprobs", "choices", "cache_miss", "ranks"}
     ):
         return False
     kind = event.get("event")

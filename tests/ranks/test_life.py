@@ -43,6 +43,12 @@ def test_hello_lists_no_feature_that_ranks_refuse(worker: RankedWorker) -> None:
     assert not {"load.kv_bits", "load.adapter_path", "load.draft_path", "embed", "transcribe", "speak"} & {*features}
 
 
+def test_hello_names_the_ranks_before_any_load() -> None:
+    with RankedWorker(2) as worker:
+        hello = worker.call({"id": "h", "cmd": "hello"})
+        assert hello["ranks"] == {"size": 2, "backend": BACKEND}
+
+
 def test_info_names_the_ranks_and_their_parts(worker: RankedWorker) -> None:
     info = worker.call({"id": "i", "cmd": "info"})
     ranks = info["ranks"]

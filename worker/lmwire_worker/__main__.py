@@ -172,11 +172,13 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     default_model = options.get(MODEL, [os.environ.get("LMWIRE_MODEL")])[0] or None
     settings = read_settings(options, log)
     if "--ranks" in options or "--hosts" in options:
+        from lmwire_protocol.events import RankGroup
+
         from .ranks import RankedLoader
 
         ranks = _ranks(options)
         loader = RankedLoader(MlxModelLoader(*settings, owns_process=True, ranks=ranks), ranks)
-        worker = WorkerProcess(io, log, loader, default_model)
+        worker = WorkerProcess(io, log, loader, default_model, RankGroup(ranks.size, ranks.backend))
         ranks.fail = lambda problem: worker.end(problem, EXIT_ENGINE_LOST)
         worker.run()
     WorkerProcess(io, log, MlxModelLoader(*settings, owns_process=True), default_model).run()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from lmwire_protocol import DEFAULT_MODEL, Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_protocol.events import RankGroup
 
 from .engine.interface import ModelLoader
 from .process import stdio
@@ -39,10 +40,19 @@ class WorkerProcess:
         log: The log for people.
         engine: Opens models.
         default_model: The model of a load that names none; None if a load must name one.
+        ranks: The processes that hold each model together; None if this one does.
     """
 
-    def __init__(self, io: Pipes, log: Log, engine: ModelLoader, default_model: str | None = None) -> None:
+    def __init__(
+        self,
+        io: Pipes,
+        log: Log,
+        engine: ModelLoader,
+        default_model: str | None = None,
+        ranks: RankGroup | None = None,
+    ) -> None:
         self._default_model = default_model
+        self._ranks = ranks
         self._io = io
         self._log = log
         self._loader = engine
@@ -114,6 +124,7 @@ class WorkerProcess:
             [*self._loader.features, *([DEFAULT_MODEL] if self._default_model else [])],
             self._log,
             self._refuse_protocol,
+            self._ranks,
         )
 
     def _bridge(self) -> "BridgeSession":

@@ -44,7 +44,7 @@ pub use format::Format;
 pub use message::{Content, Media, Message, Part, Role, ToolCall};
 pub use params::{Chat, ContextFile, Embed, Generate, Load, Prompt, Speak, Tokenize, Transcribe};
 pub use results::{
-    CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, Ranks, RequestStats,
+    CacheStats, Embeddings, Hello, Limits, MemoryStats, Model, PingReply, Quantization, RankGroup, Ranks, RequestStats,
     SamplingDefaults, Speech, SpeechEnd, Stats, TokenStats, Tokens, Transcript, TranscriptEnd,
 };
 pub use stream::{AnswerStream, RequestStream};

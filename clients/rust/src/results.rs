@@ -18,6 +18,17 @@ pub struct Hello {
     /// Its limits.
     #[serde(deserialize_with = "object")]
     pub limits: Limits,
+    /// The processes that hold each model together. None: one does.
+    pub ranks: Option<RankGroup>,
+}
+
+/// The processes that hold each model together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankGroup {
+    /// Number of processes.
+    pub size: u64,
+    /// What connects them, such as "ring" or "nccl".
+    pub backend: String,
 }
 
 /// The limits of a worker.

@@ -31,7 +31,7 @@ fn of<T: DeserializeOwned + Serialize>(value: Value) -> Result<Value, String> {
 
 /// Return the type of each definition of the schema that is an object.
 fn types() -> HashMap<&'static str, RoundTrip> {
-    let types: [(&str, RoundTrip); 65] = [
+    let types: [(&str, RoundTrip); 66] = [
         ("Hello", of::<control::Greeting>),
         ("Load", of::<params::Load>),
         ("Unload", of::<control::Nothing>),
@@ -90,6 +90,7 @@ fn types() -> HashMap<&'static str, RoundTrip> {
         ("CacheMiss", of::<event::CacheMiss>),
         ("Word", of::<event::Word>),
         ("Quantization", of::<results::Quantization>),
+        ("RankGroup", of::<results::RankGroup>),
         ("RankInfo", of::<results::Ranks>),
         ("SamplingDefaults", of::<results::SamplingDefaults>),
         ("Limits", of::<results::Limits>),

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .base import Count, Done, Event
+from .session import RankGroup
 
 Stage = Literal["resolve", "download", "read", "warm_up", "prefill", "transcribe"]
 Unit = Literal["bytes", "tokens", "steps", "seconds"]
@@ -38,13 +39,9 @@ class SamplingDefaults(Struct, omit_defaults=True):
     repetition_penalty: float | None = None
 
 
-class RankInfo(Struct, frozen=True):
+class RankInfo(RankGroup, frozen=True):
     """The processes that hold a model together."""
 
-    size: Count
-    """Number of processes."""
-    backend: str
-    """MLX's name of what connects them, such as `ring` or `nccl`."""
     split: str
     """`tensor`: each has a part of every layer. `pipeline`: each has a run of whole layers."""
     weights_bytes: list[Count]

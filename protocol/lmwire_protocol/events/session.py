@@ -20,6 +20,15 @@ class Limits(Struct):
     """Maximum size of the lines of all unfinished requests together."""
 
 
+class RankGroup(Struct, frozen=True):
+    """The processes that hold each model together."""
+
+    size: Count
+    """Number of processes."""
+    backend: str
+    """MLX's name of what connects them, such as `ring` or `nccl`."""
+
+
 class HelloDone(Done, tag="done", kw_only=True):
     """The reply to `hello`."""
 
@@ -33,6 +42,8 @@ class HelloDone(Done, tag="done", kw_only=True):
     features: list[str]
     """Every command, field and value newer than 1.0 that this worker serves, such as `chat.foo`."""
     limits: Limits
+    ranks: RankGroup | None = None
+    """The processes that hold each model together. Absent if one does."""
 
 
 class CancelDone(Done, tag="done", kw_only=True):

@@ -37,6 +37,7 @@ from lmwire_protocol.events import (
     Limits,
     MemoryStats,
     Progress,
+    RankGroup,
     SamplingDefaults,
     Segment,
     StatsDone,
@@ -170,6 +171,7 @@ class Session:
         features: Features beyond protocol 1.0, for hello.
         log: Receives the host's name.
         on_refused: Called after a hello without a common version, to end the process.
+        ranks: The processes that hold each model together, for hello; None if this one does.
     """
 
     def __init__(
@@ -182,6 +184,7 @@ class Session:
         features: Sequence[str],
         log: Log,
         on_refused: Callable[[], None],
+        ranks: RankGroup | None = None,
     ) -> None:
         self._registry = registry
         self._output = output
@@ -191,6 +194,7 @@ class Session:
         self._features = features
         self._log = log
         self._on_refused = on_refused
+        self._ranks = ranks
         self._started_at = registry.clock()
 
     def refuse(self, line: Line, error: RequestError) -> None:
@@ -278,6 +282,7 @@ class Session:
                 requests=limits.REQUESTS,
                 queued_bytes=limits.QUEUED_BYTES,
             ),
+            ranks=self._ranks,
         )
 
     def _stats(self, id: str) -> StatsDone:

@@ -404,7 +404,14 @@ export const SHAPES: Record<string, Shape> = {
       }
     },
     "optional": {
-      "cmd": "string"
+      "cmd": "string",
+      "ranks": {
+        "required": {
+          "size": "number",
+          "backend": "string"
+        },
+        "optional": {}
+      }
     }
   },
   "CancelDone": {

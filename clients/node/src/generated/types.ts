@@ -762,6 +762,14 @@ export interface SpeakDone {
   timings: Timings;
 }
 
+/** The processes that hold each model together. */
+export interface RankGroup {
+  /** Number of processes. */
+  size: number;
+  /** MLX's name of what connects them, such as `ring` or `nccl`. */
+  backend: string;
+}
+
 /** The progress of a long step; at most ten events a second for one id. */
 export interface ProgressEvent {
   event: "progress";
@@ -882,6 +890,8 @@ export interface HelloDone {
   /** Every command, field and value newer than 1.0 that this worker serves, such as `chat.foo`. */
   features: Array<string>;
   limits: Limits;
+  /** The processes that hold each model together. Absent if one does. */
+  ranks?: RankGroup;
 }
 
 /** The reply to `cancel`. It comes before the terminals that it causes. */
