@@ -12,6 +12,7 @@ import pytest
 from lmwire_worker.ranks.group import Follower
 from lmwire_worker.ranks.hosts import local_hosts
 from random_model import write_model
+from support.models.random_embeddings import write_embedding_model
 from support.process.process_waits import stop, wait_gone, watch
 from support.process.ranked_worker import BACKEND, RankedWorker
 from support.process.worker_process import SECONDS
@@ -102,15 +103,15 @@ def test_a_refused_load_keeps_the_present_model(worker: RankedWorker, tmp_path: 
     assert worker.call({"id": "g", "cmd": "generate", "prompt": "hello", "max_tokens": 3})["event"] == "done"
 
 
-@pytest.mark.parametrize(
-    "field", [{"kv_bits": 8}, {"draft_path": "x"}, {"adapter_path": "x"}], ids=lambda field: next(iter(field))
-)
-def test_what_ranks_do_not_support_is_refused_by_name(
-    worker: RankedWorker, folder_of: Callable[[str], Path], field: dict[str, object]
+def test_what_ranks_do_not_support_is_refused_by_name_and_starts_nothing(
+    worker: RankedWorker, folder_of: Callable[[str], Path]
 ) -> None:
-    (name,) = field
-    refused = worker.call({"id": "l", "cmd": "load", "path": str(folder_of("llama")), **field})
-    assert (refused["code"], refused["field"]) == ("unsupported", name)
+    followers = worker.followers()
+    fields = {"kv_bits": 8, "draft_path": "x", "adapter_path": "x", "trust_remote_code": True}
+    for name, value in fields.items():
+        refused = worker.call({"id": name, "cmd": "load", "path": str(folder_of("llama")), name: value})
+        assert (refused["code"], refused["field"]) == ("unsupported", name)
+    assert worker.followers() == followers
 
 
 def test_an_architecture_that_cannot_be_split_is_refused_by_name(
@@ -119,6 +120,12 @@ def test_an_architecture_that_cannot_be_split_is_refused_by_name(
     refused = worker.call({"id": "l", "cmd": "load", "path": str(folder_of("gemma3_text"))})
     assert refused["code"] == "unsupported"
     assert "`gemma3_text`" in refused["error"]
+
+
+def test_a_model_that_generates_no_text_is_refused(worker: RankedWorker, tmp_path: Path) -> None:
+    refused = worker.call({"id": "l", "cmd": "load", "path": str(write_embedding_model(tmp_path / "embedding"))})
+    assert (refused["code"], refused["field"]) == ("unsupported", "path")
+    assert "only those are split over ranks" in refused["error"]
 
 
 def test_layers_that_cannot_be_shared_evenly_are_refused_before_the_present_model_is_released(
