@@ -1,5 +1,6 @@
 """`python -P -m lmwire_worker --follow`: a rank that repeats what rank 0 does. Its stdin and stdout lead to rank 0."""
 
+import os
 import pickle
 import threading
 from pathlib import Path
@@ -40,8 +41,7 @@ def main() -> None:
 
 def _follow(inbox: Inbox, writer: FrameWriter) -> None:
     _, start = inbox.take()
-    environment = Environment(start["variables"], start["files"])
-    environment.apply()
+    os.environ.update(start["variables"])
     from .loading.model_loader import MlxModelLoader  # after the variables that MLX reads at its import
 
     ranks = FollowerRanks(start["rank"], start["size"], start["backend"], start["neighbours"], inbox, writer)
@@ -51,7 +51,8 @@ def _follow(inbox: Inbox, writer: FrameWriter) -> None:
     )
     loader.prepare()
     ranks.answer("imported")
-    ranks.expect("connect")
+    environment = Environment(*ranks.expect("connect"))
+    environment.apply()
     ranks.connect()
     environment.remove_files()
     ranks.answer("connected")

@@ -26,7 +26,7 @@ from lmwire_protocol import RequestError
 from ..engine.interface import LoadCancelled, MemoryUsage, ModelRunner, RankRunner, RunnerEvent, TokenDelta
 from ..process.exits import exit_now, on_exit
 from .channel import FrameReader, FrameWriter, Inbox, Lost, beat
-from .hosts import Environment, Host, group_environment, rank_environment
+from .hosts import Host, group_environment, rank_environment
 
 T = TypeVar("T", bound=int)
 Split = Literal["tensor", "pipeline"]
@@ -218,7 +218,6 @@ class LeaderRanks(Ranks):
         super().__init__(0, len(hosts), backend, sum(host.ssh is None for host in hosts))
         self._hosts = hosts
         self._settings = settings
-        self._environment: Environment | None = None
         self._followers: list[Follower] = []
         self._loads = 0
         self._end_lock = threading.Lock()
@@ -237,7 +236,6 @@ class LeaderRanks(Ranks):
 
     def start(self) -> None:
         """Start the followers. They import what they need while this process does the same."""
-        self._environment = group_environment(self._hosts, self.backend)
         command = [sys.executable, "-P", "-m", "lmwire_worker", "--follow"]
         for rank, host in enumerate(self._hosts[1:], 1):
             try:
@@ -247,7 +245,6 @@ class LeaderRanks(Ranks):
                 raise
             self._followers.append(follower)
             neighbours = sum(other.ssh == host.ssh for other in self._hosts)
-            variables = self._environment.variables | rank_environment(self._hosts, self.backend, rank)
             follower.writer.write(
                 "start",
                 {
@@ -255,8 +252,7 @@ class LeaderRanks(Ranks):
                     "size": self.size,
                     "backend": self.backend,
                     "neighbours": neighbours,
-                    "variables": variables,
-                    "files": self._environment.files,
+                    "variables": rank_environment(self._hosts, self.backend, rank),
                     "settings": self._settings,
                 },
             )
@@ -264,13 +260,13 @@ class LeaderRanks(Ranks):
 
     def connect(self) -> None:
         """Connect the ranks, once the followers have imported what they need."""
-        assert self._environment is not None
         self.collect("imported", lambda: None, START_S)
-        self._environment.apply()
-        self.write("connect")
+        environment = group_environment(self._hosts, self.backend)  # not before: others might take its ports meanwhile
+        environment.apply()
+        self.write("connect", (environment.variables, environment.files))
         super().connect()
         self.collect("connected", lambda: None, CONNECT_S)
-        self._environment.remove_files()
+        environment.remove_files()
         for follower in self._followers:
             beat(follower.writer)  # not before: MLX holds Python's lock while it connects, so no thread could
 
