@@ -205,4 +205,5 @@ def _record_cost() -> Result:
         sizes = [writer.write("step", CHECKSUM) for _ in range(RECORDS)]
         record_ms = 1000 * (process_time() - started) / RECORDS
         reader.stdin.close()
-    return Result("record of a step, processor time", record_ms, "ms", 0.05, f"{sizes[0]} bytes for each follower")
+    detail = f"{1000 * record_ms:.1f} µs and {sizes[0]} bytes for each follower"
+    return Result("record of a step, processor time", record_ms, "ms", 0.05, detail)
