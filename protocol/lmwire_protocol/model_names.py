@@ -2,9 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 Model = TypeVar("Model")
+
+PACKAGE_MODELS: Final = frozenset({"all-minilm", "smollm2"})
+"""Models from Python packages, in lower case."""
+
+
+def is_package_model(name: str) -> bool:
+    """Return whether a name is that of a model from a Python package, for machines without a model hub."""
+    return name.lower() in PACKAGE_MODELS
 
 
 class NameIndex(Generic[Model]):

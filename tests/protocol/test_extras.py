@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_protocol import extras
-from lmwire_protocol.extras import install_command, not_installed, worker_not_installed
+from lmwire_protocol.extras import install_command, installer, not_installed, worker_not_installed
 
 REPOSITORY = Path(__file__).parents[2]
 SOURCES = [file for folder in ("protocol", "worker", "clients") for file in (REPOSITORY / folder).rglob("*.py")]
@@ -69,11 +69,13 @@ def test_pip_adds_an_extra(environment: Path, config: str | None) -> None:
     if config:
         (environment / "pyvenv.cfg").write_text(config)
     assert install_command("http") == "pip install 'lmwire[http]'"
+    assert installer() == [sys.executable, "-P", "-m", "pip", "install"], "whichever pip is on PATH"
 
 
 def test_uv_adds_an_extra_to_an_environment_of_its_own(environment: Path) -> None:
     (environment / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.13.9\nversion_info = 3.13.1\n")
     assert install_command("http") == f"uv pip install --python '{environment}' 'lmwire[http]'"
+    assert installer() == ["uv", "pip", "install", "--python", str(environment)]
 
 
 def test_pipx_adds_an_extra_to_an_environment_of_its_own(environment: Path) -> None:

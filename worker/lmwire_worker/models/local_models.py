@@ -25,7 +25,7 @@ from .config_check import understanding_part
 from .hub.cache import cached_repositories, find_snapshot_folder
 from .load_estimate import estimate_load_bytes
 from .model_files import walk_files
-from .package_models import ready_package_models
+from .package_models import fetched_package_models
 from .resolve import ALIASES, BUILTIN, BUILTIN_PREFIX
 
 LISTING_TIMEOUT_S: Final = 30.0
@@ -62,10 +62,10 @@ class LocalModel:
 
 
 def find_models(check: CheckSupport) -> Iterator[LocalModel]:
-    """Yield the built-in models, those of packages that are ready for use, and then those in the hub cache, by name."""
+    """Yield the built-in models, those that packages brought, and then those in the hub cache, by name."""
     for folder in sorted(BUILTIN.iterdir()) if BUILTIN.is_dir() else ():
         yield _find_model(BUILTIN_PREFIX + folder.name, folder, check)
-    for name, folder in ready_package_models():
+    for name, folder in fetched_package_models():
         yield _find_model(name, folder, check)
     for id, repository in sorted(cached_repositories().items(), key=lambda item: item[0].lower()):
         try:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.model_names import PACKAGE_MODELS, is_package_model
 
 from .hub.cache import hub_cache
-from .package_models import explain_package_absence, is_package_model
+from .package_models import explain_package_absence
 from .resolve import ALIASES, BUILTIN, BUILTIN_PREFIX, HUB_ID
 
 _SUGGESTIONS: Final = 3
@@ -51,7 +52,7 @@ def _find_problem(name: str) -> RequestError | None:
 
 def _suggest(name: str, problem: RequestError) -> str:
     known = {known.rpartition("/")[2].lower() if "/" not in name else known.lower(): known for known in _known_names()}
-    near = difflib.get_close_matches(name.lower(), known, n=_SUGGESTIONS, cutoff=0.6)
+    near = [] if name.lower() in known else difflib.get_close_matches(name.lower(), known, n=_SUGGESTIONS, cutoff=0.6)
     here = f"; for the folder of this name, in the current directory, write ./{name}" if os.path.isdir(name) else ""
     meant = f"; did you mean {' or '.join(known[each] for each in near)}?" if near else ""
     return f"{problem.message}{here}{meant}"
@@ -62,6 +63,7 @@ def _known_names() -> Iterator[str]:
     yield from (BUILTIN_PREFIX + folder.name for folder in sorted(BUILTIN.iterdir()))
     yield from ALIASES.values()
     yield from ALIASES
+    yield from PACKAGE_MODELS
     for repository in Path(hub_cache()).glob("models--*"):
         yield repository.name.removeprefix("models--").replace("--", "/")
 

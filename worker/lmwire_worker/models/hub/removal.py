@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.model_names import is_package_model
 
 from ...process.run_files import LoadedModel, read_loaded_models
+from ..package_models import package_model_folder
 from .cache import cached_repositories
 from .pull import require_hub_id
 
@@ -36,14 +38,18 @@ def find_cached(name: str) -> CachedModel:
     """Return the model in the cache that a name stands for.
 
     Args:
-        name: A hub id or an alias; for a model in the cache in any letter case, and without its owner.
+        name: A hub id, an alias or the name of a model from a package; for a model in the cache in any letter case
+            and without its owner.
 
     Raises:
         RequestError: model_not_found.
     """
-    hub_id = require_hub_id(name)
-    folder = cached_repositories().get(hub_id)
-    if folder is None:
+    if is_package_model(name):
+        hub_id, folder = name.lower(), package_model_folder(name)
+    else:
+        hub_id = require_hub_id(name)
+        folder = cached_repositories().get(hub_id)
+    if folder is None or not folder.exists():
         raise RequestError("model_not_found", f"{hub_id} is not in the cache; `lmwire models --all` lists what is")
     if folder.is_symlink():
         problem = f"{folder} is a link to {os.path.realpath(folder)}, which may be in use elsewhere"

