@@ -82,6 +82,8 @@ def gguf(folder: Path, tmp_path: Path) -> Path:
 
 def test_the_folder_answers_as_the_model_from_which_the_file_was_made(gguf: Path, folder: Path, tmp_path: Path) -> None:
     convert(gguf, tmp_path / "converted")
+    sampling = json.loads((tmp_path / "converted/generation_config.json").read_text())
+    assert sampling == {"do_sample": True, "temperature": 0.2, "top_p": 0.9}, "a server's default, with sense"
     before, after = open_runner(folder), open_runner(tmp_path / "converted")
     for prompt in ("ka lo mi", "<|im_start|>user\nru se<|im_end|>\n"):
         request = Generate(prompt=prompt, max_tokens=12)
