@@ -21,6 +21,15 @@ def test_quantized_weights_count_once_each(tmp_path: Path) -> None:
     assert read_weights(str(tmp_path), 4, 1) == Weights(4 * 64 + 10)
 
 
+def test_weights_of_different_bits_and_groups_count_once_each(tmp_path: Path) -> None:
+    groups = {"group_size": 32, "bits": 4, "b": {"group_size": 128, "bits": 8}}
+    (tmp_path / "config.json").write_text(json.dumps({"quantization": groups}))
+    four = {"a.weight": ("U32", [2, 8]), "a.scales": ("F16", [2, 2]), "a.biases": ("F16", [2, 2])}
+    eight = {"b.weight": ("U32", [2, 32]), "b.scales": ("F16", [2, 1])}
+    write_header(tmp_path / "model.safetensors", **four, **eight)
+    assert read_weights(str(tmp_path), 4, 2) == Weights(2 * 64 + 2 * 128)
+
+
 def test_weights_that_are_not_quantized_have_the_type_of_most(tmp_path: Path) -> None:
     write_header(tmp_path / "model.safetensors", a=("BF16", [100]), b=("F32", [2, 3]))
     assert read_weights(str(tmp_path), None, 1) == Weights(106, "BF16")

@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,9 +17,11 @@ _MAX_TEXT_BYTES: Final = 256 * 1024
 _MAX_FILES: Final = 512
 _PACKED: Final = "U32"
 """Type of the words that hold quantized weights."""
-_WORD_BITS: Final = 32
-_AUXILIARY: Final = (".scales", ".biases")
-"""Ends of the names of tensors that only serve quantized weights."""
+_SCALES: Final = ".scales"
+_BIASES: Final = ".biases"
+"""End of the names of tensors that only serve quantized weights, as `.scales` is."""
+_GROUP_SIZE: Final = 64
+"""Weights that share a scale where config.json does not say how many: MLX's default."""
 _LICENCES: Final = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING")
 _CARD_LICENCE: Final = re.compile(r"^license:([^\n]+)$", re.MULTILINE)
 
@@ -28,6 +31,19 @@ class _Tensor(Struct):
 
     dtype: str
     shape: Annotated[list[Annotated[int, Meta(ge=0, lt=2**53)]], Meta(max_length=16)]
+
+
+class _Module(Struct):
+    """How the weights of one module are quantized, where that differs."""
+
+    group_size: int = _GROUP_SIZE
+
+
+class _Config(Struct):
+    """The part of config.json that describes quantized weights."""
+
+    quantization: dict[str, _Module | int | float | str | bool | None] = {}
+    """`group_size`, and by name the modules that differ."""
 
 
 class Weights(Struct, frozen=True):
@@ -40,6 +56,7 @@ class Weights(Struct, frozen=True):
 
 
 _decode: Final = msgspec.json.Decoder(_Tensor).decode
+_decode_config: Final = msgspec.json.Decoder(_Config).decode
 
 
 @lru_cache(maxsize=1024)
@@ -48,22 +65,40 @@ def read_weights(path: str, bits: int | None, created: int) -> Weights:
 
     Args:
         path: The model folder.
-        bits: Bits of a quantized weight; None if the weights are not quantized.
+        bits: Bits of most quantized weights; None if the weights are not quantized.
         created: Time of the files, with which the result changes.
     """
     del created
     parameters: int = 0
     types: Counter[str] = Counter()
+    group_size = _read_group_sizes(Path(path))
     try:
         for file in sorted(Path(path).glob("*.safetensors"))[:_MAX_FILES]:
             for name, tensor in _read_tensors(file).items():
-                if not (bits and name.endswith(_AUXILIARY)):
-                    count = math.prod(tensor.shape)
+                count = math.prod(tensor.shape)
+                if bits and name.endswith(_SCALES):  # some weights may have more bits than most
+                    parameters += count * group_size(name.removesuffix(_SCALES))
+                elif not (bits and (tensor.dtype == _PACKED or name.endswith(_BIASES))):
+                    parameters += count
                     types[tensor.dtype] += count
-                    parameters += count * _WORD_BITS // bits if bits and tensor.dtype == _PACKED else count
     except (OSError, ValueError):  # it may be on the worker's machine
         return Weights()
     return Weights(parameters, "" if bits or not types else types.most_common(1)[0][0])
+
+
+def _read_group_sizes(folder: Path) -> Callable[[str], int]:
+    """Return a function from a module's name to the number of its weights that share a scale."""
+    try:
+        modules = _decode_config((folder / "config.json").read_bytes()).quantization
+    except (OSError, ValueError):
+        modules = {}
+    usual = modules.get("group_size")
+
+    def of(module: str) -> int:
+        size = own.group_size if isinstance(own := modules.get(module), _Module) else usual
+        return size if isinstance(size, int) else _GROUP_SIZE
+
+    return of
 
 
 def _read_tensors(file: Path) -> dict[str, _Tensor]:
