@@ -140,6 +140,18 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
         page.assert_clean()
 
 
+@pytest.mark.nightly
+def test_an_empty_chat_is_read_from_its_beginning_on_a_small_phone(browser: Browser, server: Server) -> None:
+    with profile(browser, viewport={"width": 320, "height": 480}, has_touch=True, is_mobile=True) as context:
+        page = ChatPage(context, server.url)
+        title = page.tab.get_by_role("heading", name="What is on your mind?")
+        expect(title).to_be_in_viewport(ratio=1)
+        expect(page.button("Scroll to the end")).to_have_count(0)
+        page.answered("sort a list")
+        page.button("New chat").click()
+        expect(title).to_be_in_viewport(ratio=1)
+
+
 def width_beyond_the_screen(page: ChatPage) -> int:
     """Return by how many pixels the widest box that does not scroll by itself leaves the screen."""
     return page.tab.evaluate(

@@ -33,6 +33,7 @@ export function Transcript({ state }) {
       })}
     </div>
     ${!isAtEnd &&
+    path.length > 0 &&
     html`<button type="button" class="to-end" onClick=${scrollToEnd} aria-label="Scroll to the end"><${Icon} name="down" /></button>`}
   </div>`;
 }
@@ -47,7 +48,10 @@ function useFollowing(conversation, count) {
     follows.current = true;
     scroller.current.scrollTop = scroller.current.scrollHeight;
   };
-  useLayoutEffect(scrollToEnd, [conversation, count]);
+  useLayoutEffect(() => {
+    if (count) scrollToEnd();
+    else [follows.current, scroller.current.scrollTop] = [false, 0]; // an empty chat is read from its beginning
+  }, [conversation, count]);
   useLayoutEffect(() => {
     const view = scroller.current;
     const isNear = () => view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_PIXELS;
