@@ -3,7 +3,6 @@
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from support.checkout import copy_checkout
 from support.clients import installation
 from support.markdown import Block, fenced_blocks
 from support.nightly import nightly_but
@@ -112,7 +112,7 @@ class Project:
         }
         self._worker = folder / "lmwire/.venv/bin/lmwire"
         self._folder = folder / "hello"
-        _copy_checkout(folder / "lmwire")
+        copy_checkout(folder / "lmwire", "Cargo.toml", "clients", "examples")
         self._worker.parent.mkdir(parents=True)
         self._folder.mkdir()
         done = self._run(self._page.set_up)
@@ -167,15 +167,6 @@ class Project:
             timeout=BUILD_S,
             check=False,
         )
-
-
-def _copy_checkout(to: Path) -> None:
-    """Copy the clients and examples, without what a build or an installation made of them."""
-    listed = subprocess.check_output(["git", "ls-files", "-z", "Cargo.toml", "clients", "examples"], cwd=REPOSITORY)
-    for name in filter(None, listed.decode().split("\0")):
-        if (REPOSITORY / name).is_file():
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / name, to / name)
 
 
 # For each commit the one that builds at once. `make rust` compiles its page's program, and the others' are short.

@@ -1,12 +1,26 @@
 """README's first block names what installs lmwire from a checkout: make, or pip alone."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+
+from support.checkout import copy_checkout
+from support.clients.installation import INSTALLATION_S
 from support.markdown import first_block
 from support.process.lmwire_command import REPOSITORY
+from support.process.programs import refuse
 
 README = REPOSITORY / "README.md"
+OUT_OF_REACH = "NewConnectionError"
+"""What pip writes where it reaches no index."""
 
 
 def commands(start: str) -> list[str]:
@@ -30,3 +44,44 @@ def test_every_extra_that_the_block_names_exists_and_a_mac_needs_no_backend() ->
     without = set.intersection(*others) - mac
     needed = {re.split(r"[<>=]", line)[0] for extra in without for line in project["optional-dependencies"][extra]}
     assert without == {"chat"} and needed <= on_mac and {"mlx", "mlx-lm"} <= on_mac
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(sys.platform != "linux", reason="the line is for Linux")
+def test_the_line_of_pip_installs_what_answers_in_a_fresh_environment(fresh_folder: Path) -> None:
+    """The newest versions that pyproject.toml allows are installed, as for a new user, and not the locked ones."""
+    (pip,), (chat,) = commands("pip "), commands("lmwire ")
+    installed = run(pip, fresh_folder)
+    if OUT_OF_REACH in installed.stderr:
+        refuse("pip reaches no index")
+    assert installed.returncode == 0, installed.stderr
+    answered = run(chat, fresh_folder)
+    assert answered.returncode == 0 and answered.stdout.strip(), answered.stderr
+    found = {
+        each["topic"]: each["level"] for each in json.loads(run("lmwire doctor --offline --json", fresh_folder).stdout)
+    }
+    assert [found[f"[{extra}]"] for extra in ("worker", "chat", "http")] == ["ok"] * 3
+
+
+@pytest.fixture
+def fresh_folder(tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder with a checkout and an environment, and remove what is large afterwards."""
+    copy_checkout(tmp_path / "lmwire")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+    yield tmp_path
+    shutil.rmtree(tmp_path / "environment")
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user types it in the checkout, with the environment's programs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LMWIRE_", "PYTHON"))}
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder / "lmwire",
+        env=kept | {"PATH": f"{folder}/environment/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/cache"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=INSTALLATION_S,
+        check=False,
+    )
