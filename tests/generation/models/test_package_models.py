@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -87,8 +88,9 @@ def test_a_model_that_was_not_fetched_has_an_error_with_the_command_that_does_it
 
 
 def test_a_misspelt_name_gets_that_of_the_model(index: Path) -> None:
-    with pytest.raises(RequestError, match="did you mean smollm2"):
-        find_folder("smolm2", no_report)
+    for find in (partial(find_folder, report=no_report), pull.require_hub_id):
+        with pytest.raises(RequestError, match="did you mean smollm2"):
+            find("smolm2")
 
 
 @pytest.fixture(scope="module")

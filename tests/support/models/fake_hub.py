@@ -70,6 +70,7 @@ def only_hub(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     with running(Hub(write_model(folder / "served"), name)) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("HF_HOME", str(folder / "home"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         yield hub
 

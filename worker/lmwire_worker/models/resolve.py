@@ -132,9 +132,14 @@ def _is_whole(repository: Path, validate: Callable[[Path], dict[str, Any]]) -> b
         return False
 
 
+def meant_name(name: str) -> str:
+    """Return a question with the known names that are similar to an unknown one; empty without any."""
+    close = difflib.get_close_matches(name.lower(), [*ALIASES, *sorted(PACKAGE_MODELS)], n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else ""
+
+
 def _unknown(path: str) -> RequestError:
-    close = difflib.get_close_matches(path.lower(), [*ALIASES, *sorted(PACKAGE_MODELS)], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"the aliases are {', '.join(ALIASES)}"
+    hint = meant_name(path) or f"the aliases are {', '.join(ALIASES)}"
     problem = f"{path[:200]!r} is not a folder, a hub id as owner/name, or an alias; {hint}"
     return RequestError("model_not_found", problem)
 

@@ -15,7 +15,7 @@ from lmwire_protocol import RequestError
 from lmwire_protocol.model_names import is_package_model
 
 from ...engine.interface import Report
-from ..resolve import HUB_ID, hub_id_of
+from ..resolve import HUB_ID, hub_id_of, meant_name
 from .download import download
 from .plan import Announce, DownloadPlan
 from .snapshot import MODEL_PATTERNS
@@ -50,7 +50,8 @@ def require_hub_id(name: str) -> str:
     hub_id = hub_id_of(name)
     if HUB_ID.fullmatch(hub_id):
         return hub_id
-    raise RequestError("model_not_found", f"{name[:200]!r} is not a model of the hub; give owner/name, or an alias")
+    problem = f"{name[:200]!r} is not a model of the hub; {meant_name(name) or 'give owner/name, or an alias'}"
+    raise RequestError("model_not_found", problem)
 
 
 def main() -> None:

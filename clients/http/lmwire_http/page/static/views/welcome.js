@@ -37,8 +37,8 @@ function Facts({ model, models }) {
   return html`<p class="facts" data-facts>${factsOf(model, shown).join(" · ")}</p>
     ${isToy(model) &&
     html`<p class="note" data-toy>
-      This is a toy model, which shows how the page works: its answers have no sense. <code>lmwire serve OWNER/NAME</code> serves a
-      real one.
+      This is a toy model, which shows how the page works: its answers have no sense. <code>lmwire pull smollm2</code> fetches a
+      small real one, and <code>lmwire serve OWNER/NAME</code> serves any of the hub.
     </p>`}`;
 }
 
