@@ -31,6 +31,7 @@ def commands(start: str) -> list[str]:
 
 def test_the_block_has_a_line_of_pip_beside_those_of_make() -> None:
     assert commands("make ") == ["make chat", "make test"]
+    assert commands("python3 ") == ["python3 -m venv .venv && . .venv/bin/activate"]
     assert commands("pip ") == ["pip install '.[cpu,chat,http]'"]
     assert commands("lmwire ") == ["lmwire chat -p hi"]
 
@@ -48,37 +49,36 @@ def test_every_extra_that_the_block_names_exists_and_a_mac_needs_no_backend() ->
 
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the line is for Linux")
-def test_the_line_of_pip_installs_what_answers_in_a_fresh_environment(fresh_folder: Path) -> None:
+def test_the_lines_of_pip_install_what_answers_in_a_fresh_environment(checkout: Path) -> None:
     """The newest versions that pyproject.toml allows are installed, as for a new user, and not the locked ones."""
-    (pip,), (chat,) = commands("pip "), commands("lmwire ")
-    installed = run(pip, fresh_folder)
+    (venv,), (pip,), (chat,) = commands("python3 "), commands("pip "), commands("lmwire ")
+    installed = run(f"{venv} && {pip}", checkout)
     if OUT_OF_REACH in installed.stderr:
         refuse("pip reaches no index")
     assert installed.returncode == 0, installed.stderr
-    answered = run(chat, fresh_folder)
+    answered = run(f". .venv/bin/activate && {chat}", checkout)
     assert answered.returncode == 0 and answered.stdout.strip(), answered.stderr
-    found = {
-        each["topic"]: each["level"] for each in json.loads(run("lmwire doctor --offline --json", fresh_folder).stdout)
-    }
+    report = run(".venv/bin/lmwire doctor --offline --json", checkout).stdout
+    found = {each["topic"]: each["level"] for each in json.loads(report)}
     assert [found[f"[{extra}]"] for extra in ("worker", "chat", "http")] == ["ok"] * 3
 
 
 @pytest.fixture
-def fresh_folder(tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder with a checkout and an environment, and remove what is large afterwards."""
-    copy_checkout(tmp_path / "lmwire")
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+def checkout(tmp_path: Path) -> Iterator[Path]:
+    """Yield a fresh checkout, and remove the environment in it afterwards, which is large."""
+    copy_checkout(tmp_path)
     yield tmp_path
-    shutil.rmtree(tmp_path / "environment")
+    shutil.rmtree(tmp_path / ".venv", ignore_errors=True)
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user types it in the checkout, with the environment's programs."""
+def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user types it in the checkout, with the Python of this test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LMWIRE_", "PYTHON"))}
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     return subprocess.run(
         ["sh", "-c", command],
-        cwd=folder / "lmwire",
-        env=kept | {"PATH": f"{folder}/environment/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/cache"},
+        cwd=checkout,
+        env=kept | {"PATH": path, "XDG_CACHE_HOME": str(checkout / "cache")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
