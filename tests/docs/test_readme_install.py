@@ -20,7 +20,7 @@ from support.process.programs import refuse
 
 README = REPOSITORY / "README.md"
 OUT_OF_REACH = "NewConnectionError"
-"""What pip writes where it reaches no index."""
+"""Word in the output of a pip that reaches no index."""
 
 
 def commands(start: str) -> list[str]:

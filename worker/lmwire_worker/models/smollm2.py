@@ -25,7 +25,7 @@ _NAMES: Final = {
 _CONTROL: Final = 3
 """Type of a token that marks something, such as the end of a turn."""
 _SAMPLING: Final = {"do_sample": True, "temperature": 0.2, "top_p": 0.9}
-"""What the model's makers advise. At a temperature of 1, a model of this size writes nonsense."""
+"""Sampling that the model's makers advise. At a temperature of 1, a model of this size writes nonsense."""
 _GROUP: Final = 32
 """Weights that share a scale, in GGUF's Q4_1 and Q8_0."""
 

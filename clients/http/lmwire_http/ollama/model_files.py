@@ -34,7 +34,7 @@ class _Tensor(Struct):
 
 
 class _Module(Struct):
-    """How the weights of one module are quantized, where that differs."""
+    """Quantization of one module, where that differs."""
 
     group_size: int = _GROUP_SIZE
 
