@@ -54,6 +54,25 @@ def test_markers_around_content_are_dropped() -> None:
     assert parts_of(["{}a{}{}b{}".format(*cohere)], syntax_of(*cohere)) == [("reasoning", "a"), ("content", "b")]
 
 
+def test_a_start_of_content_that_is_a_token_ends_reasoning_that_the_model_left_open() -> None:
+    text = "<|open|>think<|sep|>a<|open|>response<|sep|>b<|close|>response<|sep|>"
+    assert parts_of([text], syntax_of(*XTML)) == [("reasoning", "a"), ("content", "b")]
+    assert parts_of([text.partition("<|sep|>")[2]], syntax_of(*XTML), REASONING) == [
+        ("reasoning", "a"),
+        ("content", "b"),
+    ]
+    cohere = ("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>")
+    assert parts_of(["{0}a{2}b{3}".format(*cohere)], syntax_of(*cohere)) == [("reasoning", "a"), ("content", "b")]
+
+
+def test_a_start_of_content_that_is_text_may_be_quoted_in_reasoning() -> None:
+    syntax = syntax_of(*TAGS, "<answer>", "</answer>")
+    assert parts_of(["<think>I write <answer></think>b"], syntax) == [
+        ("reasoning", "I write <answer>"),
+        ("content", "b"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("opening", "state"),
     [

@@ -68,6 +68,9 @@ _XTML_CONTENT: Final[Sequence[ContentMarkers]] = (
     ("<|open|>response<|sep|>", "<|close|>message<|sep|>"),
 )
 
+_TOKEN: Final = "<|"
+"""Beginning of the markers of content that are tokens."""
+
 _USUAL_END: Final = "</think>"
 """End of reasoning in most families. A call without a marker may follow it in the text of a model without reasoning."""
 
@@ -150,6 +153,8 @@ def find_states(
     content |= {tag: target for pair in tags for tag, target in zip(pair, (REASONING, CONTENT), strict=True)}
     closes = {end: CONTENT} | {closing: CONTENT for _, closing in tags}
     late_ends = () if end in _NEVER_TEXT else tuple(closes)
+    # Some models forget to end their reasoning before the content. Reasoning may quote a tag of text, but no token.
+    closes |= dict.fromkeys((start for start, _ in content_markers if start.startswith(_TOKEN)), CONTENT)
     calls = ({tools.start: REASONING_CALL} if tools.start else {}) if tools is not None else {}
     calls |= dict.fromkeys(lost, REASONING_LOST_CALL)
     quotes = tools is not None and not tools.ends_reasoning
