@@ -106,7 +106,7 @@ def test_a_model_is_fetched_once_and_then_loads_without_any_request(hub: Hub, ho
     with Loader(hub, home) as another:
         second = another.load()
     assert second["model"] == first["model"]
-    assert hub.requests == []
+    assert hub.own_requests == []
     assert not stages(second, "download")
 
 
@@ -119,7 +119,7 @@ def test_a_speech_model_with_weights_under_another_name_is_fetched_once(
     first = loader.load()
     assert "snapshots" in first["model"] and hub.requests
     assert loader.load()["model"] == first["model"]
-    assert hub.requests == []
+    assert hub.own_requests == []
 
 
 def test_a_model_on_disk_loads_while_the_hub_is_down(loader: Loader, cut_off: Loader) -> None:
@@ -190,7 +190,7 @@ def test_the_error_in_offline_mode_names_the_variable(hub: Hub, home: Path) -> N
         outcome = loader.load()
     assert (outcome["code"], outcome["retryable"]) == ("model_not_found", False)
     assert "HF_HUB_OFFLINE" in outcome["message"]
-    assert hub.requests == []
+    assert hub.own_requests == []
 
 
 def test_a_snapshot_without_a_ref_loads_from_disk(loader: Loader, cut_off: Loader) -> None:

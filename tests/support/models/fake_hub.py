@@ -41,6 +41,11 @@ class Hub(ThreadingHTTPServer):
         """The ranges that requests for files ask for."""
 
     @property
+    def own_requests(self) -> list[str]:
+        """The requests for its model. A download of another test's, which was cancelled, may still ask for that."""
+        return [request for request in self.requests if self.name in request]
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
