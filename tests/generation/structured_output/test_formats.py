@@ -135,6 +135,24 @@ def test_the_error_for_a_wrong_format_names_the_mistake(speaker: Speaker) -> Non
         speaker.constraint(generate(JsonSchemaFormat({"$ref": "#"})))
 
 
+@pytest.mark.parametrize("reasoning", ["on", "off", None])
+@pytest.mark.parametrize(
+    ("format", "path"),
+    [
+        (LarkFormat("start: many\nmany: many many"), "format.grammar"),
+        (RegexFormat(r"[^\s\S]"), "format.pattern"),
+        (JsonSchemaFormat({"$ref": "#"}), "format.schema.$ref"),
+    ],
+    ids=["lark", "regex", "schema"],
+)
+def test_a_format_without_any_text_is_refused_before_the_answer(
+    speaker: Speaker, format: Format, path: str, reasoning: Any
+) -> None:
+    with pytest.raises(RequestError, match="there is no text that satisfies it$") as refusal:
+        speaker.constraint(chat(format=format, reasoning=reasoning))
+    assert refusal.value.field == path
+
+
 def test_without_a_format_there_is_no_constraint(speaker: Speaker) -> None:
     assert speaker.grammars.make_constraint(Generate(prompt="x"), speaker.syntax, False) is None
 

@@ -12,7 +12,7 @@ from .answer_grammar import MAX_SPACE, answer_grammar
 from .constraint import Constraint, ReasoningBudget
 from .formats import check_format
 from .size_limits import MAX_CHARACTERS, check_count, invalid_request
-from .vocabulary import GrammarError, Vocabulary
+from .vocabulary import HOST_COMMENT, GrammarError, Vocabulary
 
 MAX_ANSWER_ROOM: Final = 1024
 """Maximum number of tokens that reasoning leaves for a forced answer. It leaves at most half of the answer."""
@@ -68,7 +68,7 @@ class ConstraintFactory:
             return None
         plain = None
         if grammar is not None and grammar.plain is not None:
-            plain = self._vocabulary.matcher(grammar.plain, is_checked=True)
+            plain = self._compile(request, grammar.plain, is_checked=True)
         return Constraint(
             matcher,
             reasoning_budget,
@@ -80,12 +80,10 @@ class ConstraintFactory:
 
     def _matcher(self, request: Generate | Chat, syntax: Syntax, starts_in_reasoning: bool, grammar: str) -> Any:
         check_count(len(grammar), MAX_CHARACTERS, "characters", "tools" if request.format is None else "format")
-        try:
-            matcher = self._vocabulary.matcher(grammar)
-        except GrammarError as fault:
-            if request.format is not None:
-                check_format(request.format, self._vocabulary)
-            raise RequestError("invalid_request", f"what the answer must be does not compile: {fault}") from None
+        matcher = self._compile(request, grammar)
+        may_be_empty = HOST_COMMENT in grammar or "$ref" in grammar
+        if request.format is not None and may_be_empty and syntax.has_reasoning:
+            check_format(request.format, self._vocabulary)  # after reasoning, a format without any text compiles too
         begun = "" if starts_in_reasoning or isinstance(request, Generate) else request.prefix
         if syntax.think_end is not None:
             begun = begun.rpartition(syntax.think_end)[2]
@@ -94,6 +92,15 @@ class ConstraintFactory:
                 "prefix", "does not begin what `format`, `tool_choice` or `tools` allow the answer to be"
             )
         return matcher
+
+    def _compile(self, request: Generate | Chat, grammar: str, *, is_checked: bool = False) -> Any:
+        """Return the matcher of a grammar; see `Vocabulary.matcher`. Raises RequestError: invalid_request."""
+        try:
+            return self._vocabulary.matcher(grammar, is_checked=is_checked)
+        except GrammarError as fault:
+            if request.format is not None:
+                check_format(request.format, self._vocabulary)
+            raise RequestError("invalid_request", f"what the answer must be does not compile: {fault}") from None
 
     def _reasoning_budget(
         self,
