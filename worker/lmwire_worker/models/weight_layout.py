@@ -2,7 +2,8 @@
 
 MLX's package for Linux brings the reference BLAS. Its product with a transposed matrix waits for each addition before
 the next one. A layer multiplies by its transposed weights, so they are stored transposed, and the product reads them as
-they are. It takes half of the time, and every sum keeps its order. OpenBLAS takes the same time either way.
+they are. It takes half of the time, and every sum keeps its order; only a bias is added first instead of last. OpenBLAS
+takes the same time either way. Models that speak keep their layout: they draw each sound from the rounded numbers.
 """
 
 import sys

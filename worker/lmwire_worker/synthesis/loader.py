@@ -11,7 +11,6 @@ from lmwire_protocol import RequestError, Speak
 from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext, refuse_settings
 from ..models import device_memory
-from ..models.weight_layout import store_transposed
 from ..models.weights import quantization, read_weights, summarize_exception
 from .detect import check_examined
 from .qwen3_tts import MAX_POSITIONS, Qwen3TTS, check_qwen3_tts
@@ -38,7 +37,6 @@ def open_synthesis_model(context: LoadContext) -> SynthesisRunner:
         device_memory.check_fits(model, 0, limit, device_memory.free_bytes())
     synthesizer = _open(folder, config)
     context.release_current_model()
-    store_transposed(synthesizer.module)
     read_weights(synthesizer.module, folder, report)
     device_memory.limit_mlx_memory(limit)
     _try(synthesizer, folder, report)
