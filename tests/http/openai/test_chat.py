@@ -65,7 +65,8 @@ def test_streamed_text_is_the_text_of_the_whole_answer(client: OpenAI) -> None:
     assert [chunk.usage for chunk in chunks] == [None] * len(chunks)
     assert last.choices == []
     assert last.usage.completion_tokens == whole.usage.completion_tokens
-    assert last.usage.prompt_tokens_details.cached_tokens == whole.usage.prompt_tokens - 1
+    cached = last.usage.prompt_tokens_details.cached_tokens
+    assert cached in (whole.usage.prompt_tokens - 1, 0), "a hit now and then is computed anew, as a check"
     assert {chunk.id for chunk in chunks} == {last.id}
 
 
