@@ -9,6 +9,7 @@ from mlx_lm.models import gemma3_text, qwen3
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from lmwire_worker.models.attention import attend, avoid_plans
+from support.models.small_networks import small_network
 
 mlx_attend: Callable[..., mx.array] = mx.fast.scaled_dot_product_attention
 ROWS, HEADS, TOKENS, CONTEXT = 2, 8, 5, 17
@@ -49,26 +50,9 @@ def test_values_may_be_wider_than_keys() -> None:
     assert mx.array_equal(attend(queries, keys, values, **options), mlx_attend(queries, keys, values, **options))
 
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 96,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "vocab_size": 100,
-    "rms_norm_eps": 1e-5,
-}
-
-
-def small(module: Any, **fields: Any) -> Any:
-    """Return a network of an architecture with random weights."""
-    return module.Model(module.ModelArgs.from_dict(SMALL | {"model_type": module.__name__.rpartition(".")[2]} | fields))
-
-
 NETWORKS: dict[str, Callable[[], Any]] = {
-    "qwen3": lambda: small(qwen3, rope_theta=1e4, max_position_embeddings=512, tie_word_embeddings=True),
-    "windows": lambda: small(gemma3_text, sliding_window=8, sliding_window_pattern=2),
+    "qwen3": lambda: small_network(qwen3, tie_word_embeddings=True),
+    "windows": lambda: small_network(gemma3_text, sliding_window=8, sliding_window_pattern=2),
 }
 
 

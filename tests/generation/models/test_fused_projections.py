@@ -21,30 +21,16 @@ from lmwire_worker.generation import loader
 from lmwire_worker.models.fused_projections import fuse_projections
 from lmwire_worker.models.weights import SharedWeights
 from support.models.adapters import Host, write_adapter
+from support.models.small_networks import small_network
 from support.runners.generation_runners import EACH_FAMILY, FolderOf, ask, expected, open_runner
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 96,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "vocab_size": 100,
-    "rms_norm_eps": 1e-5,
-}
 PROMPT = [5, 6, 7, 8, 9, 10]
 
 
-def small(module: Any, **fields: Any) -> Any:
-    """Return a network of an architecture with random weights."""
-    return module.Model(module.ModelArgs.from_dict(SMALL | {"model_type": module.__name__.rpartition(".")[2]} | fields))
-
-
 NETWORKS: dict[str, tuple[Callable[[], Any], int]] = {
-    "llama": (lambda: small(llama), 2 * 3),
-    "biases": (lambda: small(llama, attention_bias=True, mlp_bias=True), 2 * 3),
-    "qwen3": (lambda: small(qwen3, rope_theta=1e4, max_position_embeddings=512, tie_word_embeddings=True), 2 * 3),
+    "llama": (lambda: small_network(llama), 2 * 3),
+    "biases": (lambda: small_network(llama, attention_bias=True, mlp_bias=True), 2 * 3),
+    "qwen3": (lambda: small_network(qwen3, tie_word_embeddings=True), 2 * 3),
 }
 """Networks, and how many multiplications the fused ones need less."""
 
@@ -85,7 +71,7 @@ def leaves(network: Any) -> list[tuple[str, mx.array]]:
 
 
 def test_latent_attention_is_fused_too(tmp_path: Path) -> None:
-    latent = small(
+    latent = small_network(
         deepseek_v3,
         **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
         **{"n_routed_experts": None, "first_k_dense_replace": 9, "num_key_value_heads": 4, "rope_scaling": None},
@@ -142,7 +128,7 @@ def test_an_output_that_nobody_takes_is_not_kept() -> None:
 
 
 def test_nothing_of_a_prompt_is_kept() -> None:
-    network = small(llama)
+    network = small_network(llama)
     fuse_projections(network)
     mx.eval(network.parameters(), network(mx.array([PROMPT])))
     before = mx.get_active_memory()
@@ -151,7 +137,7 @@ def test_nothing_of_a_prompt_is_kept() -> None:
 
 
 def test_layers_of_different_kinds_stay_as_they_are() -> None:
-    network = small(llama)
+    network = small_network(llama)
     first, second = network.layers
     first.self_attn.v_proj = first.self_attn.v_proj.to_quantized(32, 4)
     first.mlp.up_proj = nn.Linear(64, 96, bias=True)
@@ -217,7 +203,7 @@ def test_an_adapter_on_fused_layers_answers_as_on_plain_ones(
 
 
 def test_copies_of_shared_weights_stay_fused(tmp_path: Path) -> None:
-    shared = SharedWeights(tmp_path, [], small(llama), {})
+    shared = SharedWeights(tmp_path, [], small_network(llama), {})
     fuse_projections(shared.modules())
     one, other = shared.new_network(), shared.new_network()
     saved = multiplications(one, tmp_path)

@@ -9,20 +9,9 @@ from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_lm.models import deepseek_v3, llama, qwen3, qwen3_moe
 
-from lmwire_worker.models.weight_layout import store_transposed
+from lmwire_worker.models.weights import store_transposed
+from support.models.small_networks import small_network
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "intermediate_size": 96,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "vocab_size": 100,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 1e4,
-    "max_position_embeddings": 512,
-}
 MIXED = {
     "num_experts": 4,
     "num_experts_per_tok": 2,
@@ -34,16 +23,11 @@ MIXED = {
 }
 
 
-def small(module: Any, **fields: Any) -> Any:
-    """Return a network of an architecture with random weights."""
-    return module.Model(module.ModelArgs.from_dict(SMALL | {"model_type": module.__name__.rpartition(".")[2]} | fields))
-
-
 NETWORKS: dict[str, Callable[[], Any]] = {
-    "llama": lambda: small(llama),
-    "tied embeddings": lambda: small(qwen3, tie_word_embeddings=True),
-    "experts": lambda: small(qwen3_moe, **MIXED),
-    "latent attention": lambda: small(
+    "llama": lambda: small_network(llama),
+    "tied embeddings": lambda: small_network(qwen3, tie_word_embeddings=True),
+    "experts": lambda: small_network(qwen3_moe, **MIXED),
+    "latent attention": lambda: small_network(
         deepseek_v3, q_lora_rank=24, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16
     ),
 }
@@ -68,7 +52,7 @@ def test_a_network_gives_the_same_logits(build: Callable[[], Any], tokens: int) 
 
 
 def test_names_shapes_and_numbers_stay() -> None:
-    network = small(qwen3_moe, **MIXED)
+    network = small_network(qwen3_moe, **MIXED)
     before = dict(tree_flatten(network.parameters()))
     store_transposed(network)
     after = dict(tree_flatten(network.parameters()))

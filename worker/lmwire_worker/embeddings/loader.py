@@ -17,8 +17,7 @@ from ..models import device_memory
 from ..models.model_info import describe_model, limit_context
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
-from ..models.weight_layout import store_transposed
-from ..models.weights import read_weights, summarize_exception
+from ..models.weights import read_weights, store_transposed, summarize_exception
 from .inputs import InputTokenizer
 from .network import EmbeddingInput, EmbeddingNetwork
 from .qwen3_vl import VisionEmbeddingNetwork, VisionInputTokenizer

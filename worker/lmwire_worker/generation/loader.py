@@ -25,8 +25,7 @@ from ..models.model_info import describe_model, limit_context, read_sampling_def
 from ..models.resolve import find_folder
 from ..models.tokenizer import Tokenizer
 from ..models.tokenizer_loading import load_tokenizer
-from ..models.weight_layout import store_transposed
-from ..models.weights import SharedWeights, read_weights, summarize_exception
+from ..models.weights import SharedWeights, read_weights, store_transposed, summarize_exception
 from ..output_parsing import Syntax
 from ..prompts.infill import find_infill_format
 from ..prompts.model_syntax import find_syntax, named_tool_format, tool_format_note

@@ -49,13 +49,12 @@ def attend(
         scale: Factor of the scores.
         mask: True or added to the score where a query attends; "causal"; None for everywhere.
         sinks: A further score of each head, which takes a part of the attention; None without.
-        options: Other arguments of MLX's function.
+        options: Other arguments of MLX's function, which takes the call then.
     """
     rows, heads, tokens, width = queries.shape
-    groups, context = keys.shape[1:3]
-    is_planned = tokens > 1 and queries.dtype in _CUDNN_TYPES and max(width, values.shape[-1]) <= _CUDNN_WIDTH
-    if not is_planned or rows * heads * tokens * context > _max_scores():
+    if tokens == 1 or options or not _needs_no_plan(queries, keys, values):
         return _fused(queries, keys, values, scale=scale, mask=mask, sinks=sinks, **options)
+    groups, context = keys.shape[1:3]
     # The heads that share keys are one product.
     shared = (scale * queries).reshape(rows, groups, -1, width)
     scores = (shared @ keys.swapaxes(-1, -2)).reshape(rows, heads, tokens, context)
@@ -68,6 +67,13 @@ def attend(
         scores = mx.concatenate([column, scores], axis=-1)
     weights = mx.softmax(scores, axis=-1, precise=True)[..., -context:]
     return (weights.reshape(rows, groups, -1, context) @ values).reshape(rows, heads, tokens, -1)
+
+
+def _needs_no_plan(queries: mx.array, keys: mx.array, values: mx.array) -> bool:
+    """Return whether cuDNN would plan for these, and their scores are few enough to do without a plan."""
+    rows, heads, tokens, width = queries.shape
+    is_supported = queries.dtype in _CUDNN_TYPES and max(width, values.shape[-1]) <= _CUDNN_WIDTH
+    return is_supported and rows * heads * tokens * keys.shape[2] <= _max_scores()
 
 
 @lru_cache(1)

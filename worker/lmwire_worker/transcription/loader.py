@@ -14,8 +14,7 @@ from ..engine.interface import ModelInfo, Report
 from ..engine.load_context import LoadContext, refuse_settings
 from ..media import MediaReader, Sound
 from ..models import device_memory
-from ..models.weight_layout import store_transposed
-from ..models.weights import quantization, read_weights, summarize_exception, weights_bytes
+from ..models.weights import quantization, read_weights, store_transposed, summarize_exception, weights_bytes
 from .detect import detect_family
 from .recording import Recording
 from .runner import TranscriptionRunner

@@ -150,7 +150,7 @@ def _measure_turns(
 ) -> Iterator[Result]:
     """Send the same conversations to both servers in turns. Other ones warm up a server before its first turn."""
     runs: list[tuple[Run, Run]] = []
-    theirs, ours, needed = Run([]), Run([]), 0
+    needed = 0
     for turn in range(rounds):
         conversations = scenario.conversations(f"{turn} {scenario.name}", words_per_token)
         warm_up = scenario.conversations(f"warm-up {turn}", words_per_token)
@@ -169,7 +169,7 @@ def _measure_turns(
     if scenario.turns > 1:
         later = [(1 / theirs.later_turns_s, 1 / ours.later_turns_s) for theirs, ours in runs]
         yield latency_ratio(f"{name}, first token of later turns, {against}", later, 1.0)
-    computed, by_peer = ours.computed_tokens, theirs.computed_tokens
+    by_peer, computed = (run.computed_tokens for run in runs[-1])
     detail = f"{computed:,} computed, {needed:,} at least, {by_peer:,} by {starts.peer_name}"
     yield Result(f"{name}, tokens needed of those computed, {against}", needed / computed, "x", _NEEDED_TARGET, detail)
 
