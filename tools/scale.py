@@ -7,21 +7,23 @@ and docs/benchmarks.md, of one H200 or several with NVLink. `CHECKS` also has th
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-LAYER_MS: Final = 0.147
-"""Time in which Python and MLX dispatch a layer: the whole of a step of one stream. Fitted to 8B on one GPU."""
-EXCHANGE_MS: Final = 0.13
-"""Time of an exchange of two ranks, dispatch included. Fitted to 4B, one stream, two ranks."""
-ROWS_MS: Final = {1: 0.0, 8: 0.126, 32: 0.37}
-"""Milliseconds that rows add to a layer's time. Fitted to 4B in mlx_lm's plain loop for 32, to 0.6B for 8."""
-EXCHANGED_BYTES_S: Final = 2e10
-"""Bytes of activations that two ranks exchange in a second. Fitted to 4B's first token on two ranks."""
-MEMORY_BYTES_S: Final = 4.8e12
-"""An H200's memory, by its data sheet."""
+LAYER_MS: Final = 0.122
+"""Time in which Python and MLX dispatch a layer. Fitted to 0.6B and 4B, one stream."""
+ROWS_MS: Final = {1: 0.0, 8: 0.065, 32: 0.25}
+"""Milliseconds that rows add to a layer's time, on top of dispatch or memory. Fitted to all four shapes."""
+EXCHANGE_MS: Final = 0.15
+"""Time that an exchange adds to a step of two ranks: NCCL takes a third of it. Fitted to all four shapes."""
+EXCHANGED_BYTES_S: Final = 1e11
+"""Bytes of activations that two ranks exchange in a second. Fitted to the first tokens of 4B and 42B on two ranks."""
+MEMORY_BYTES_S: Final = 3.26e12
+"""Bytes of weights that an H200 reads in a second, two thirds of its data sheet. Fitted to 42B, one stream."""
 MEMORY_BYTES: Final = 141e9
 BUDGET: Final = 0.9
 """Share of the memory that lmwire uses."""
-PREFILL_FLOP_S: Final = 2.3e14
-"""Fitted to 4B's first token of 4,096 tokens on one GPU."""
+PREFILL_FLOP_S: Final = 8.4e14
+"""Operations of the products with the weights. Fitted, with the next, to the first tokens of 4B and 42B."""
+PREFILL_LAYER_MS: Final = 0.725e-3
+"""Time of a prompt's token in a layer beside those products, as attention. Ranks share half of it."""
 MAX_ROWS: Final = 32
 """Answers that a worker decodes at once."""
 ROUTED_BYTES: Final = 250
@@ -34,7 +36,7 @@ HOURS_YEAR: Final = 8766
 
 
 class Shape(NamedTuple):
-    """A model in bfloat16 whose heads are split over ranks, and whose table of embeddings is not."""
+    """A model in bfloat16 whose heads are split over ranks, and whose tables of the vocabulary are not."""
 
     layers: int
     width: int
@@ -42,12 +44,14 @@ class Shape(NamedTuple):
     queries: int
     keys: int
     """Width of the keys of all heads."""
+    tables: int = 2
+    """Tables of the vocabulary: the embeddings, and the last projection where that is another one."""
     vocabulary: int = 151_936
 
     @property
     def table_bytes(self) -> int:
-        """Size of the table of embeddings."""
-        return 2 * self.vocabulary * self.width
+        """Size of the tables of the vocabulary."""
+        return 2 * self.tables * self.vocabulary * self.width
 
     @property
     def layers_bytes(self) -> int:
@@ -64,20 +68,22 @@ class Shape(NamedTuple):
         return self.table_bytes + self.layers_bytes / ranks
 
     def step_ms(self, rows: int, ranks: int = 1) -> float:
-        """Return the duration of a step: the dispatch or the memory, and the exchanges."""
-        dispatch = self.layers * (LAYER_MS + ROWS_MS[rows])
+        """Return the duration of a step: the dispatch or the memory, the rows and the exchanges."""
+        dispatch = self.layers * LAYER_MS
         memory = 1000 * self.rank_bytes(ranks) / MEMORY_BYTES_S
-        return max(dispatch, memory) + (2 * self.layers * EXCHANGE_MS if ranks > 1 else 0.0)
+        exchanges = 2 * EXCHANGE_MS if ranks > 1 else 0.0
+        return max(dispatch, memory) + self.layers * (ROWS_MS[rows] + exchanges)
 
     def tokens_s(self, rows: int, ranks: int = 1) -> float:
         """Return the tokens a second of all rows."""
         return 1000 * rows / self.step_ms(rows, ranks)
 
     def first_token_ms(self, prompt: int, ranks: int = 1) -> float:
-        """Return the time of a prompt's first token: its arithmetic, its exchanges in a ring, and a step."""
+        """Return the time of a prompt's first token: its products, the rest, exchanges in a ring, and a step."""
         flop = (self.layers_bytes / ranks) * prompt  # two for each of the weights, of two bytes
         exchanged = 2 * self.layers * 2 * self.width * prompt * 2 * (ranks - 1) / ranks
-        return 1000 * (flop / PREFILL_FLOP_S + exchanged / EXCHANGED_BYTES_S) + self.step_ms(1, ranks)
+        rest_ms = PREFILL_LAYER_MS * self.layers * prompt * (1 + 1 / ranks) / 2
+        return 1000 * (flop / PREFILL_FLOP_S + exchanged / EXCHANGED_BYTES_S) + rest_ms + self.step_ms(1, ranks)
 
     def cached_tokens(self, ranks: int = 1) -> float:
         """Return how many tokens the memory beside the weights holds."""
@@ -85,10 +91,11 @@ class Shape(NamedTuple):
 
 
 SHAPES: Final = {
-    "0.6B": Shape(28, 1024, 3072, 2048, 1024),
-    "4B": Shape(36, 2560, 9728, 4096, 1024),
+    "0.6B": Shape(28, 1024, 3072, 2048, 1024, tables=1),
+    "4B": Shape(36, 2560, 9728, 4096, 1024, tables=1),
     "8B": Shape(36, 4096, 12_288, 4096, 1024),
     "32B": Shape(64, 5120, 25_600, 8192, 1024),
+    "42B": Shape(84, 5120, 25_600, 8192, 1024),
 }
 
 
@@ -101,23 +108,38 @@ class Check(NamedTuple):
     middle: float
 
 
-CHECKS: Final = (
-    Check("4B, weights of each of 2 ranks, GB", SHAPES["4B"].rank_bytes(2) / 1e9, "4.4", 4.4),
-    Check("4B, weights of each of 4 ranks, GB", SHAPES["4B"].rank_bytes(4) / 1e9, "2.6", 2.6),
-    Check("8B, weights of each of 4 ranks, GB", SHAPES["8B"].rank_bytes(4) / 1e9, "4.7", 4.7),
-    Check("0.6B, 1 stream, tokens/s", SHAPES["0.6B"].tokens_s(1), "276", 276),
-    Check("4B, 1 stream, tokens/s", SHAPES["4B"].tokens_s(1), "187", 187),
-    Check("0.6B, 8 streams, tokens/s", SHAPES["0.6B"].tokens_s(8), "1,129", 1129),
-    Check("0.6B, 32 streams, tokens/s", SHAPES["0.6B"].tokens_s(32), "3,377", 3377),
-    Check("4B, 32 streams, tokens/s", SHAPES["4B"].tokens_s(32), "1,014", 1014),
-    Check("4B, 1 stream, 2 ranks, tokens/s", SHAPES["4B"].tokens_s(1, 2), "59 to 76", 68),
-    Check("4B, 1 stream, 4 ranks, tokens/s", SHAPES["4B"].tokens_s(1, 4), "47 to 72", 60),
-    Check("8B, 1 stream, 2 ranks, mlx_lm, tokens/s", SHAPES["8B"].tokens_s(1, 2), "95 to 121", 108),
-    Check("4B, 32 streams, 2 ranks, tokens/s", SHAPES["4B"].tokens_s(32, 2), "575", 575),
-    Check("4B, 32 streams, 4 ranks, tokens/s", SHAPES["4B"].tokens_s(32, 4), "238", 238),
-    Check("4B, first token of 4,096, 2 ranks, ms", SHAPES["4B"].first_token_ms(4096, 2), "156", 156),
-    Check("4B, first token of 4,096, 4 ranks, ms", SHAPES["4B"].first_token_ms(4096, 4), "319", 319),
-)
+TOKENS_S: Final = {
+    "0.6B": ((1, 295, 87), (8, 1538, 499), (32, 4714, 1498)),
+    "4B": ((1, 228, 70), (8, 1207, 415), (32, 2265, 1240)),
+    "8B": ((1, 188, 58), (8, 1009, 414), (32, 2384, 1680)),
+    "42B": ((1, 38, 24), (8, 254, 140), (32, 630, 440)),
+}
+"""Measured tokens a second, by the number of streams: of one process, and of two ranks."""
+FIRST_TOKENS_MS: Final = {"0.6B": (74, 76), "4B": (147, 165), "8B": (189, 158), "42B": (685, 453)}
+"""Measured times of the first token of 4,096: of one process, and of two ranks."""
+RANK_GB: Final = {"4B": {2: 4.4, 4: 2.6}, "8B": {2: 9.4}, "42B": {2: 44.1}}
+"""Measured weights of a rank, by the number of ranks."""
+
+
+def _checks() -> Iterator[Check]:
+    for name, sizes in RANK_GB.items():
+        for ranks, measured in sizes.items():
+            predicted = SHAPES[name].rank_bytes(ranks) / 1e9
+            yield Check(f"{name}, weights of each of {ranks} ranks, GB", predicted, f"{measured:.1f}", measured)
+    for name, rates in TOKENS_S.items():
+        for rows, *by_ranks in rates:
+            for ranks, measured in enumerate(by_ranks, 1):
+                predicted = SHAPES[name].tokens_s(rows, ranks)
+                streams = f"{rows} stream{'s' * (rows > 1)}, {ranks} rank{'s' * (ranks > 1)}"
+                yield Check(f"{name}, {streams}, tokens/s", predicted, f"{measured:,}", measured)
+    for name, by_ranks in FIRST_TOKENS_MS.items():
+        for ranks, measured in enumerate(by_ranks, 1):
+            predicted = SHAPES[name].first_token_ms(4096, ranks)
+            what = f"{name}, first token of 4,096, {ranks} rank{'s' * (ranks > 1)}, ms"
+            yield Check(what, predicted, f"{measured}", measured)
+
+
+CHECKS: Final = tuple(_checks())
 MACHINES: Final = (1, 2, 10, 100, 1000)
 
 
