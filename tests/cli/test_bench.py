@@ -43,7 +43,7 @@ FIGURES = {
         "32 different samplers and seeds, against greedy",
         "spawn to hello answered, median",
         "cancel to terminal while decoding, 99th percentile",
-        "mock worker to Python client, against json.loads",
+        "engine without cost to Python client, against json.loads",
     ],
     "generation": [
         "32 streams of JSON of 8 schemas, against plain ones",

@@ -1,4 +1,4 @@
-"""Speed of events from the mock worker, whose engine costs nothing, to the Python client."""
+"""Speed of events from a worker whose engine costs nothing to the Python client."""
 
 import asyncio
 import json
@@ -9,10 +9,11 @@ import lmwire
 from lmwire_protocol import encode_event
 from lmwire_protocol.events import Token
 
-from ..programs.processes import WORKER
+from ....child_process import python_command
+from ..programs import free_engine
+from ..programs.free_engine import WORDS
 
 _STREAMS = 32
-_PROMPT = "one two three four "
 
 
 class EventRates(NamedTuple):
@@ -30,9 +31,8 @@ def event_rates(events: int) -> EventRates:
 
 
 def _loop_rate(events: int) -> float:
-    words = [f"{word} " for word in _PROMPT.split()]
-    places = [index % len(words) for index in range(events)]
-    lines = [encode_event(Token(id="1", token=words[place], token_ids=[place])) for place in places]
+    places = [index % len(WORDS) for index in range(events)]
+    lines = [encode_event(Token(id="1", token=WORDS[place], token_ids=[place])) for place in places]
     started = perf_counter()
     for line in lines:
         json.loads(line)
@@ -41,10 +41,10 @@ def _loop_rate(events: int) -> float:
 
 async def _client_rate(tokens: int) -> float:
     async def count_tokens() -> int:
-        async with worker.generate(_PROMPT, max_tokens=tokens) as stream:
+        async with worker.generate("".join(WORDS), max_tokens=tokens) as stream:
             return sum([len(delta.token_ids) async for delta in stream])
 
-    async with lmwire.AsyncWorker([*WORKER, "--mock"]) as worker:
+    async with lmwire.AsyncWorker(python_command(free_engine.__name__)) as worker:
         await worker.load("mock")
         started = perf_counter()
         counts = await asyncio.gather(*(count_tokens() for _ in range(_STREAMS)))
