@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from lmwire_protocol import CalledTool, Function, Message, RequestError, Tool
+from lmwire_protocol import CalledTool, Function, ImagePart, Media, Message, RequestError, Tool
 from lmwire_worker.output_parsing import Syntax
+from lmwire_worker.prompts.turns import read_turns
 from support.models.chat_templates import DEEPSEEK_R1, GEMMA2, GEMMA3, GPT_OSS, LLAMA31, MISTRAL, PHI3, QWEN3
 from support.runners.prompting import (
     FOLDED,
@@ -54,6 +55,31 @@ def in_order(found: str, *fragments: str) -> bool:
 def test_a_template_that_knows_tools_gets_them_in_openais_shape() -> None:
     found = text(QWEN3, user("Weather?"), tools=[WEATHER])
     assert '{"type": "function", "function": {"name": "get_weather", "description": "Tells the weather.",' in found
+
+
+@pytest.mark.parametrize(("template", "syntax"), [(QWEN3, QWEN), (GEMMA2, GEMMA), (LLAMA31, LLAMA)])
+def test_results_have_the_order_of_their_calls(template: str, syntax: Syntax) -> None:
+    *before, first, second = CONVERSATION
+    stranger, after = result("windy", "call_9"), user("And tomorrow?")
+    expected = text(template, *before, first, second, stranger, after, syntax=syntax, tools=[WEATHER])
+    assert in_order(expected, "sunny", "rainy", "windy", "tomorrow")
+    for given in ((second, first, stranger), (stranger, second, first)):
+        assert text(template, *before, *given, after, syntax=syntax, tools=[WEATHER]) == expected
+
+
+def test_the_order_of_results_is_that_of_the_last_turn_with_calls() -> None:
+    *before, first, second = CONVERSATION
+    later = assistant(tool_calls=[call("Oslo", "call_3"), call("Bern", "call_1")])
+    found = text(QWEN3, *before, second, first, later, result("cold", "call_3"), result("mild", "call_1"))
+    assert in_order(found, "sunny", "rainy", "cold", "mild")
+
+
+def test_results_with_images_stay_in_the_order_of_the_messages() -> None:
+    *before, first, second = CONVERSATION
+    seen = Message(role="tool", content=[ImagePart(Media(path="/sky.png"))], tool_call_id="call_2")
+    for last in (first, second):
+        turns = read_turns([*before, seen, last], strict_media=True, supported_kinds=("image",))
+        assert [turn.call_id for turn in turns[-2:]] == ["call_2", last.tool_call_id]
 
 
 def test_a_tool_without_parameters_takes_an_object_of_none() -> None:

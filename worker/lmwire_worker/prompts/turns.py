@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Container, Sequence
 from importlib.util import find_spec
+from itertools import groupby
 from typing import Any, Final
 
 from msgspec import Struct
@@ -43,6 +44,8 @@ def read_turns(
 ) -> list[Turn]:
     """Return messages as turns, with a marker for each image or sound that the model takes.
 
+    The results of one turn's calls are in the order of the calls: many templates write no ids.
+
     Args:
         messages: The request's messages.
         strict_media: Refuse media that the model does not take. Otherwise a note in the text counts it.
@@ -68,7 +71,24 @@ def read_turns(
                 name=message.name or names.get(call_id, ""),
             )
         )
-    return turns
+    return _in_order_of_calls(turns)
+
+
+def _in_order_of_calls(turns: list[Turn]) -> list[Turn]:
+    """Return the turns with neighbouring results sorted by their calls. Unknown calls come last.
+
+    Results with images or sounds stay where they are: the media of a request are in the order of its messages.
+    """
+    places: dict[str, int] = {}
+    ordered: list[Turn] = []
+    for is_result, group in groupby(turns, key=lambda turn: turn.role == "tool"):
+        neighbours = list(group)
+        if is_result and not any(marker in turn.text for turn in neighbours for marker in MEDIA_MARKERS.values()):
+            neighbours.sort(key=lambda turn: places.get(turn.call_id, len(places)))
+        elif not is_result:
+            places = {call.id: place for place, call in enumerate(neighbours[-1].calls)}
+        ordered += neighbours
+    return ordered
 
 
 def _read_call(call: CalledTool, path: str) -> ToolCall:
