@@ -1,5 +1,6 @@
 """HTTP errors, and the mapping from worker errors to them. The format on the wire is in `http.error_formats`."""
 
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -32,6 +33,9 @@ _STATUS_OF_CODE: Final = {
 _RETRYABLE_STATUSES: Final = (408, 429, 503)
 _RETRY_S: Final = 1.0
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+_PIPE_ADVICE: Final = re.compile(r"; `force` [^;]*$")
+"""Advice for a load that only a host on the pipe can follow."""
+_HTTP_ADVICE: Final = "; serve a smaller model"
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest message of an error, and longest path of its field: both may repeat what the client sent."""
 
@@ -143,7 +147,7 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
             param = rename(error.field) if error.field else None
             # A field that cannot be honoured is the client's to change, as in OpenAI's own API.
             status = 400 if error.code == "unsupported" and param else _STATUS_OF_CODE.get(error.code, 500)
-            message = error.event.error
+            message = _PIPE_ADVICE.sub(_HTTP_ADVICE, error.event.error)
             if error.field and param and message.lstrip("`").startswith(error.field):
                 message = message.replace(error.field, param, 1)
             return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)

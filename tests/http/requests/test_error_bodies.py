@@ -10,9 +10,11 @@ import anthropic
 import openai
 import pytest
 
-from lmwire_http.errors import MAX_MESSAGE_CHARS, invalid_field
+from lmwire import RequestFailed
+from lmwire_http.errors import MAX_MESSAGE_CHARS, api_error, invalid_field
 from lmwire_http.pool.hidden_paths import PathRedactor
 from lmwire_http.pool.model_resolver import ModelSpec
+from lmwire_protocol import events
 from lmwire_worker.models.resolve import BUILTIN
 from random_model import write_model
 from support.http.http_server import MOCK, Server, served
@@ -166,3 +168,10 @@ def test_an_error_repeats_a_long_value_in_part() -> None:
     error = invalid_field(f"model: there is no {'x' * 10_000_000}; name another one", "y" * 10_000_000)
     assert len(error.message) == MAX_MESSAGE_CHARS and len(error.param or "") == MAX_MESSAGE_CHARS
     assert error.message.startswith("model: there is no x") and error.message.endswith("x; name another one")
+
+
+def test_an_error_recommends_no_field_that_only_the_pipe_has() -> None:
+    problem = "m needs 9 GiB, and 4 GiB are free; `force` loads it anyway"
+    event = events.Error(id="1", code="out_of_memory", error=problem, retryable=False)
+    found = api_error(RequestFailed(event))
+    assert (found.status, found.message) == (507, "m needs 9 GiB, and 4 GiB are free; serve a smaller model")
