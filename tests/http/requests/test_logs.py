@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from lmwire_http.http.endpoint import Reply
-from lmwire_http.telemetry.logs import JsonFormatter, StderrHandler, StderrWriter, TextFormatter, join_within, log_facts
+from lmwire_http.telemetry.logs import (
+    JsonFormatter,
+    StderrHandler,
+    StderrWriter,
+    TextFormatter,
+    join_within,
+    log_facts,
+    redact,
+)
 from support.http.asgi_exchange import exchanged
 from support.http.http_server import MOCK, Server, served_process, wait_until
 from support.http.raw_http import CHAT, RawClient, asked, chat_body
@@ -237,3 +245,10 @@ def test_the_servers_options_are_not_in_the_log(tmp_path: Path) -> None:
         asked(server.url, "GET", "/metrics", x_request_id="refused", authorization="Bearer wrong")
         line_of(server, "refused")
     assert SECRET not in "".join(server.log)
+
+
+def test_keys_and_tokens_of_the_hub_are_replaced() -> None:
+    token = f"hf_{'aB3' * 12}"
+    text = redact(f"GET https://user:{token}@hub with sesame\n", ("sesame",))
+    assert text == "GET https://user:[hub token]@hub with [API key]\n"
+    assert redact("hf_transfer and hf_hub", ()) == "hf_transfer and hf_hub"

@@ -1,4 +1,4 @@
-"""The log on stderr: one line per request, and errors. It never contains prompts, answers or API keys.
+"""The log on stderr: one line per request, and errors. It never contains prompts, answers, keys or tokens of the hub.
 
 Lines and progress are written in a thread of their own: a slow terminal or pipe must not stop the server.
 """
@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import select
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -24,6 +25,7 @@ from lmwire_protocol.printable import one_line, printable
 
 from ..settings import LogLevel
 
+_HUB_TOKEN: Final = re.compile(r"\bhf_[A-Za-z0-9]{30,}", re.ASCII)
 _STEP_S: Final = 0.1
 _MAX_WAITING: Final = 10_000
 """Lines and changes of progress that wait for stderr. Further ones are dropped."""
@@ -202,7 +204,7 @@ def log_facts(level: int, message: str, facts: Mapping[str, Any]) -> None:
 
 
 def redact(text: str, keys: Sequence[str]) -> str:
-    """Return the text with every API key replaced.
+    """Return the text with every API key, and every token of the Hugging Face hub, replaced.
 
     Args:
         text: Text for a log or a client.
@@ -211,7 +213,7 @@ def redact(text: str, keys: Sequence[str]) -> str:
     for key in keys:
         for written in (key, json.dumps(key)[1:-1]):
             text = text.replace(written, "[API key]")
-    return text
+    return _HUB_TOKEN.sub("[hub token]", text)
 
 
 @contextmanager
