@@ -22,7 +22,8 @@ OWN_CODE = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", without_foreign_names(PAGE))
 OTHER_VARIABLES = ("LMWIRE_MODEL",)
 OTHER_CODE = {
     *("arg0", "gemma-3-4b-it", "python3"),  # not names of lmwire
-    *("input_type", "keep_alive", "ttl"),  # fields that are refused or ignored
+    *("input_type", "instruct", "allowed_tokens", "reasoning_budget_message"),  # fields that are refused or ignored
+    *("keep_alive", "ttl"),  # fields that every request may have
     *("context_length_exceeded", "role_content"),  # values that the schemas do not list
     "off",  # of an option
 }

@@ -14,8 +14,8 @@ SHOWN: Final = {
     "Images, sounds": "http/openai/test_chat_images.py::test_images_are_seen",
     # MLXServer
     "`gemma`, `qwen`": "generation/models/test_hub.py::test_an_alias_names_a_model_on_disk",
-    "`stop` as a string or a list": "protocol/test_bounds.py::"
-    "test_the_lines_for_the_bounds_are_valid_and_have_every_field",
+    # It plays the transcript m-5-openai-shapes, on the pipe.
+    "`stop` as a string or a list": "conformance/test_workers.py::test_the_mock_worker_passes",
     "`tool_code` blocks of Gemma": "generation/test_tool_code.py::test_a_positional_argument_is_that_of_the_signature",
     "`<tool_call>` of Qwen": "tool_parsers/test_tool_calls.py::"
     "test_a_call_of_a_function_that_nobody_offered_is_read_too",
@@ -74,6 +74,16 @@ SHOWN: Final = {
     "`continue_final_message`": "http/openai/test_chat_templates.py::"
     "test_the_final_message_is_continued_or_closed_as_in_vllm",
     "`functions`": "http/openai/test_message_shapes.py::test_functions_are_answered_with_a_function_call",
+    "`reasoning_budget_tokens` and its aliases": "http/requests/test_aliases.py::"
+    "test_the_budget_of_reasoning_has_four_names_and_minus_one_is_none",
+    "`reasoning` with `effort`, `enabled`, `max_tokens`": "http/requests/test_aliases.py::"
+    "test_reasoning_has_openrouters_form_and_a_switch",
+    "`json_schema`, `response_format` of the type `json`": "http/requests/test_aliases.py::"
+    "test_tabbyapis_json_is_any_json_object",
+    "`banned_tokens`, `ban_eos_token`, `min_length`, `max_length`, `stop_sequence`": "http/requests/test_aliases.py::"
+    "test_other_names_of_an_answers_ends_reach_the_worker",
+    "results in another order than their calls": "prompts/test_prompts_tools.py::"
+    "test_results_have_the_order_of_their_calls",
     "`enable_thinking`, `reasoning_effort`": "http/requests/test_aliases.py::"
     "test_reasoning_can_be_turned_off_by_a_switch",
     "`rep_pen`, `penalty_range` and their aliases": "http/requests/test_aliases.py::"

@@ -37,7 +37,7 @@ def refusal(server: Server, **fields: Any) -> str:
             "messages[0].content[0].source.type",
         ),
         ({"temperature": 1.5}, "temperature"),
-        ({"top_k": -1}, "top_k"),
+        ({"top_k": -2}, "top_k"),
         ({"logit_bias": {"x": 1}}, "logit_bias.x"),
         ({"container": "c"}, "container"),
         ({"mcp_servers": [{"type": "url"}]}, "mcp_servers"),

@@ -57,7 +57,7 @@ def refusal(client: OpenAI, fields: dict[str, Any]) -> openai.BadRequestError:
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
         ({"logprobs": False, "top_logprobs": 1}, "top_logprobs"),
         ({"reasoning_effort": "lots"}, "reasoning_effort"),
-        ({"reasoning_budget": -1}, "reasoning_budget"),
+        ({"reasoning_budget": -2}, "reasoning_budget"),
         ({"verbosity": "loud"}, "verbosity"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),

@@ -19,6 +19,7 @@ OTHER: Final = {"id": "call_2", "type": "function", "function": {"name": "look",
 TOOL: Final = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {"at": {}}}}
 PIXEL: Final = "data:image/png;base64,iVBORw0KGgo="
 RESULT: Final = {"role": "tool", "content": "blue"}
+NOTHING: Final = {"role": "tool", "content": None}
 OTHER_RESULT: Final = {"role": "tool", "content": "green"}
 
 
@@ -118,6 +119,13 @@ def test_made_ids_are_not_those_of_the_client_and_never_change() -> None:
     ids = [call["id"] for message in wired(*conversation) for call in message.get("tool_calls", [])]
     assert len({*ids}) == 2 and ids[0] == "call_2"
     assert wired(*conversation, USER)[:4] == wired(*conversation)
+
+
+def test_a_result_may_be_nothing() -> None:
+    call = {"role": "assistant", "tool_calls": [CALL]}
+    assert wired(call, {**NOTHING, "tool_call_id": "call_1"}) == wired(
+        call, {**NOTHING, "content": "", "tool_call_id": "call_1"}
+    )
 
 
 def test_a_result_of_an_earlier_turn_is_not_taken_for_a_later_one() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from lmwire_http.inference.options import SAMPLING_ALIASES
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, Answer, asked
 
@@ -40,7 +41,12 @@ RULES: Final = [
     {"match": {"fields": {"format": {"type": "json_schema", "schema": {"const": "42"}}}}, "reply": {"text": "42"}},
     {"match": {"fields": {"format": {"type": "json_object"}, "max_tokens": 16384}}, "reply": {"text": "bounded"}},
     {"match": {"fields": {"format": {"type": "json_object"}, "max_tokens": 50}}, "reply": {"text": "fifty"}},
+    {"match": {"fields": {"ignore_eos": True, "min_tokens": 2, "stop": ["x"]}}, "reply": {"text": "on and on x"}},
+    {"match": {"has": ["logit_bias"]}, "reply": {"text": "biased"}},
+    {"match": {"fields": {"top_k": -1}}, "reply": {"text": "the top of nothing"}},
+    {"match": {"fields": {"reasoning": "on", "reasoning_effort": "low"}}, "reply": {"text": "low"}},
     {"match": {"fields": {"reasoning": "on", "reasoning_budget": 70}}, "reply": {"text": "on, 70"}},
+    {"match": {"fields": {"reasoning_budget": 70}}, "reply": {"text": "70"}},
     {"match": {"fields": {"reasoning": "on"}}, "reply": {"text": "on"}},
     {"match": {"fields": {"reasoning": "off"}}, "reply": {"text": "off"}},
     {"match": {}, "reply": {"text": "none"}},
@@ -72,7 +78,10 @@ def text_of(answer: Answer) -> str:
 
 @pytest.mark.parametrize("path", PROMPTS)
 def test_tabbyapis_names_reach_the_worker(server: Server, path: str) -> None:
-    assert text_of(ask(server, path, rep_pen=1.5, rep_pen_range=20, cache_prompt=False)) == "all"
+    for name in ("rep_pen_range", "repetition_range", "repetition_penalty_range", "penalty_range"):
+        answer = ask(server, path, rep_pen=1.5, cache_prompt=False, **{name: 20})
+        assert text_of(answer) == "all"
+        assert "x-lmwire-ignored-fields" not in answer.headers
     assert text_of(ask(server, path, rep_pen=1.5, penalty_range=-1)) == "all tokens"
     assert "rep_pen_range: must be an integer" in str(ask(server, path, rep_pen_range="all").json)
 
@@ -142,6 +151,35 @@ def test_other_samplers_are_refused_by_name_unless_they_are_off(server: Server, 
     assert ask(server, path, banned_strings=[], dry_multiplier=0).status == 200
 
 
+@pytest.mark.parametrize("path", PROMPTS)
+def test_banned_tokens_are_a_bias(server: Server, path: str) -> None:
+    for name, given in (("banned_tokens", [5, 6]), ("custom_token_bans", "5, 6"), ("custom_token_bans", [6, 5])):
+        assert SAMPLING_ALIASES[name](given) == {"logit_bias": {"5": -100, "6": -100}}
+        answer = ask(server, path, **{name: given})
+        assert text_of(answer) == "biased"
+        assert "x-lmwire-ignored-fields" not in answer.headers
+    assert text_of(ask(server, path, banned_tokens=[], custom_token_bans="")) == "none"
+    for wrong in ("five", [-1], [True], {"5": 1}):
+        assert "banned_tokens: must be token ids" in str(ask(server, path, banned_tokens=wrong).json)
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, RESPONSES])
+def test_other_names_of_an_answers_ends_reach_the_worker(server: Server, path: str) -> None:
+    answer = ask(server, path, ban_eos_token=True, min_length=2, stop_sequence=["x"])
+    assert text_of(answer) == "on and on "
+    assert "x-lmwire-ignored-fields" not in answer.headers
+
+
+@pytest.mark.parametrize("path", PROMPTS)
+def test_a_top_k_of_minus_one_is_off(server: Server, path: str) -> None:
+    assert text_of(ask(server, path, top_k=-1)) == "none"
+    assert ask(server, path, top_k=-2).status == 400
+
+
+def test_tabbyapis_json_is_any_json_object(server: Server) -> None:
+    assert text_of(ask(server, CHAT, response_format={"type": "json"})) == "bounded"
+
+
 def test_an_answer_in_a_format_is_bounded_where_nobody_sets_a_limit(server: Server) -> None:
     json_object = {"response_format": {"type": "json_object"}}
     assert text_of(ask(server, CHAT, **json_object)) == "bounded"
@@ -160,7 +198,9 @@ def test_names_of_sampling_options_reach_the_worker(server: Server, path: str) -
     [
         (CHAT, "max_tokens"),
         (CHAT, "max_completion_tokens"),
+        (CHAT, "max_length"),
         (COMPLETIONS, "max_completion_tokens"),
+        (COMPLETIONS, "max_length"),
         (RESPONSES, "max_tokens"),
         (RESPONSES, "max_completion_tokens"),
     ],
@@ -193,9 +233,53 @@ def test_reasoning_has_anthropics_form_too(server: Server, path: str, fields: di
     assert text_of(ask(server, path, **fields)) == text
 
 
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize(
+    "name", ["reasoning_budget", "reasoning_budget_tokens", "thinking_budget", "thinking_token_budget"]
+)
+def test_the_budget_of_reasoning_has_four_names_and_minus_one_is_none(server: Server, path: str, name: str) -> None:
+    answer = ask(server, path, **{name: 70})
+    assert text_of(answer) == "70"
+    assert "x-lmwire-ignored-fields" not in answer.headers
+    assert text_of(ask(server, path, **{name: -1})) == "none"
+    assert ask(server, path, **{name: "much"}).json["error"]["param"] == name
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"reasoning": {"effort": "low", "exclude": False}}, "low"),
+        ({"reasoning": {"effort": "low"}, "reasoning_effort": "low"}, "low"),
+        ({"reasoning": {"effort": "low", "enabled": True}}, "low"),
+        ({"reasoning": {"effort": "none"}}, "off"),
+        ({"reasoning": {"enabled": True}}, "on"),
+        ({"reasoning": {"enabled": False}}, "off"),
+        ({"reasoning": {"max_tokens": 70, "enabled": True}}, "on, 70"),
+        ({"reasoning": {"max_tokens": 70}, "reasoning_budget": 70}, "70"),
+        ({"reasoning": {"max_tokens": -1}}, "none"),
+        ({"reasoning": {}}, "none"),
+        ({"enable_thinking": True, "reasoning_effort": "low"}, "low"),
+        ({"enable_thinking": True, "reasoning": {"effort": "low"}}, "low"),
+        ({"enable_thinking": False, "reasoning": {"enabled": False}}, "off"),
+    ],
+)
+def test_reasoning_has_openrouters_form_and_a_switch(server: Server, fields: dict[str, Any], text: str) -> None:
+    answer = ask(server, CHAT, **fields)
+    assert text_of(answer) == text
+    assert "x-lmwire-ignored-fields" not in answer.headers
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "param"),
     [
+        (CHAT, {"reasoning": {"effort": "low"}, "reasoning_effort": "high"}, "reasoning.effort"),
+        (CHAT, {"reasoning": {"max_tokens": 70}, "reasoning_budget": 80}, "reasoning.max_tokens"),
+        (CHAT, {"reasoning": {"max_tokens": -2}}, "reasoning.max_tokens"),
+        (CHAT, {"reasoning": {"enabled": False, "effort": "low"}}, "reasoning.enabled"),
+        (CHAT, {"reasoning": {"exclude": True}}, "reasoning.exclude"),
+        (CHAT, {"enable_thinking": False, "reasoning_effort": "low"}, "enable_thinking"),
+        (CHAT, {"enable_thinking": True, "reasoning": {"enabled": False}}, "reasoning.enabled"),
+        (CHAT, {"banned_tokens": [5], "logit_bias": {"6": 1}}, "banned_tokens"),
         (CHAT, {"repeat_penalty": -1}, "repeat_penalty"),
         (CHAT, {"repeat_penalty": "much"}, "repeat_penalty"),
         (CHAT, {"cache_prompt": "no"}, "cache_prompt"),

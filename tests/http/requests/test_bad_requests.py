@@ -64,7 +64,7 @@ def blamed(answer: Answer) -> str:
             {"messages": [{"role": "critic", "content": "x"}]},
             "messages[0].role: Invalid value 'critic'; must be system, ",
         ),
-        (CHAT, {"response_format": {"type": "xml"}}, "'xml'; must be text, json_object or json_schema"),
+        (CHAT, {"response_format": {"type": "xml"}}, "'xml'; must be text, json_object, json or json_schema"),
         (CHAT, {"cache": "always"}, "cache: Invalid enum value 'always'; must be off, on or pin"),
         (MESSAGES, {"messages": [{"role": "critic", "content": "x"}]}, "; must be "),
     ],

@@ -148,8 +148,7 @@ def test_a_stream_and_an_error_have_the_header(mock_server: Server) -> None:
         (CHAT, {"stop_sequences": ["x"]}, "stop_sequences"),
         (CHAT, {"regex_pattern": "[0-9]+"}, "regex_pattern"),
         (CHAT, {"grammar_string": "root ::= x"}, "grammar_string"),
-        (CHAT, {"stop_sequence": ["x"]}, "stop_sequence"),
-        (CHAT, {"max_length": 20}, "max_length"),
+        (CHAT, {"allowed_tokens": [5]}, "allowed_tokens"),
         (CHAT, {"system": "Be kind."}, "system"),
         (CHAT, {"best_of": 2}, "best_of"),
         (CHAT, {"response_format": {"type": "json_object", "scheme": {}}}, "response_format.scheme"),
@@ -162,8 +161,11 @@ def test_a_stream_and_an_error_have_the_header(mock_server: Server) -> None:
         (RESPONSES, {"text": {"format": {"type": "json_object", "scheme": {}}}}, "text.format.scheme"),
         (MESSAGES, {"response_format": {"type": "json_object"}}, "response_format"),
         (MESSAGES, {"stop": "x"}, "stop"),
+        (MESSAGES, {"stop_sequence": ["x"]}, "stop_sequence"),
+        (MESSAGES, {"max_length": 20}, "max_length"),
         (MESSAGES, {"n": 2}, "n"),
         (EMBEDDINGS, {"input_type": "query"}, "input_type"),
+        (EMBEDDINGS, {"instruct": "Find the answer."}, "instruct"),
     ],
 )
 def test_a_field_that_would_change_the_answer_is_refused(

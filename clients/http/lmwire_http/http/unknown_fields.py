@@ -46,7 +46,7 @@ _NEVER_IGNORED: Final = {
             "offer tools with this API's own fields",
         ),
         (
-            "stop stop_sequences stop_sequence stop_token_ids bad_words allowed_token_ids max_tokens "
+            "stop stop_sequences stop_sequence stop_token_ids bad_words allowed_token_ids allowed_tokens max_tokens "
             "max_completion_tokens max_output_tokens max_new_tokens max_length n_predict",
             "end the answer with this API's own fields",
         ),
@@ -59,7 +59,7 @@ _NEVER_IGNORED: Final = {
             "leave it out, or use an API that has it",
         ),
         (
-            "system instructions prompt messages input prompt_embeds images documents input_type prompt_name "
+            "system instructions prompt messages input prompt_embeds images documents input_type instruct prompt_name "
             "previous_response_id conversation",
             "send it in this API's own fields",
         ),

@@ -16,8 +16,15 @@ from ..settings import Settings
 
 FORMAT_TOKENS: Final = 16_384
 """Longest answer in a format, in tokens, if nobody sets a limit: a list or a text in a schema need never end."""
-_OFF: Final = {"top_p": 1.0, "repetition_penalty": 1.0}
-"""For each field whose 0 turns it off in other servers, the value that does so here."""
+_OFF: Final[Mapping[str, Mapping[Any, Any]]] = {
+    "top_p": {0: 1.0},
+    "repetition_penalty": {0: 1.0},
+    "top_k": {-1: 0},
+}
+"""For each field, the value that turns it off in other servers, with the one that does so here."""
+_BANNED: Final = -100
+"""The bias of a banned token, which OpenAI's API names for it."""
+_TOKEN_IDS: Final = re.compile(r"[0-9]{1,16}( *, *[0-9]{1,16})*", re.ASCII)
 _TEMPERATURE: Final = 1.0
 """Default of OpenAI and Anthropic, which clients expect. The worker's default is 0."""
 _REASONING_VARIABLES: Final = (
@@ -32,6 +39,7 @@ LogitBias: TypeAlias = Biases[Annotated[Any, Meta(extra_json_schema={"type": "nu
 _TOKEN_ID: Final = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
 _USUAL_EFFORT: Final = "default"
 _NO_EFFORT: Final = "none"
+_NO_BUDGET: Final = -1
 
 
 def shared_fields(request_type: type[Struct], options_type: type, *, converted: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,7 +78,8 @@ def with_generation_defaults(
         defaults |= msgspec.to_builtins(model.sampling_defaults)
     if limit is not None:
         defaults["max_tokens"] = limit
-    return {**defaults, **options, **{name: off for name, off in _OFF.items() if options.get(name) == 0}}
+    off = {name: values[given] for name, values in _OFF.items() if (given := options.get(name)) in values}
+    return {**defaults, **options, **off}
 
 
 def with_chat_defaults(options: dict[str, Any], settings: Settings) -> dict[str, Any]:
@@ -101,6 +110,11 @@ def _without_reasoning(options: dict[str, Any]) -> dict[str, Any]:
         given = remaining["template_args"].items()
         remaining["template_args"] = {name: value for name, value in given if name not in _REASONING_VARIABLES}
     return remaining
+
+
+def budget_options(budget: int | None) -> dict[str, Any]:
+    """Return the budget of reasoning as `lmwire.ChatOptions`. -1 is none, as in llama.cpp's server."""
+    return {} if budget in (None, _NO_BUDGET) else {"reasoning_budget": budget}
 
 
 def effort_options(effort: ReasoningEffort) -> dict[str, Any]:
@@ -198,6 +212,22 @@ def _tokens(name: str) -> Alias:
     return set_tokens
 
 
+def _budget(value: Any) -> Mapping[str, Any]:
+    """Set `reasoning_budget`. A negative number sets none."""
+    return {} if type(value) is int and value < 0 else {"reasoning_budget": value}
+
+
+def _bans(value: Any) -> Mapping[str, Any]:
+    """Set `logit_bias`: -100 for each of these token ids, which are a list, or a text with commas between."""
+    if isinstance(value, str) and _TOKEN_IDS.fullmatch(value.strip()):
+        value = [int(id) for id in value.split(",")]
+    if value in ([], ""):
+        return {}
+    if not isinstance(value, list) or not all(type(id) is int and id >= 0 for id in cast(list[Any], value)):
+        raise ValueError("must be token ids, such as [40, 41]")
+    return {"logit_bias": dict.fromkeys(map(str, cast(list[int], value)), _BANNED)}
+
+
 def _cache_mode(value: Any) -> Mapping[str, Any]:
     """Set `cache`: `on` for true, `off` for false."""
     if not isinstance(value, bool):
@@ -205,15 +235,28 @@ def _cache_mode(value: Any) -> Mapping[str, Any]:
     return {"cache": "on" if value else "off"}
 
 
+_PENALTY_WINDOWS: Final = ("penalty_range", "repetition_range", "repetition_penalty_range", "rep_pen_range")
 SAMPLING_ALIASES: Final[Mapping[str, Alias]] = {
     "repeat_penalty": renamed("repetition_penalty"),
     "rep_pen": renamed("repetition_penalty"),
     "repetition_context_size": renamed("penalty_window"),
-    **dict.fromkeys(("penalty_range", "repetition_range", "rep_pen_range"), _tokens("penalty_window")),
+    **dict.fromkeys(_PENALTY_WINDOWS, _tokens("penalty_window")),
     "dry_penalty_last_n": _tokens("dry_range"),
+    "ban_eos_token": renamed("ignore_eos"),
+    **dict.fromkeys(("banned_tokens", "custom_token_bans"), _bans),
     "cache_prompt": _cache_mode,
 }
 """Aliases of every request that generates text: those of llama.cpp's, mlx-lm's and tabbyAPI's servers."""
+TEXT_ALIASES: Final[Mapping[str, Alias]] = {
+    **SAMPLING_ALIASES,
+    "min_length": renamed("min_tokens"),
+    "stop_sequence": renamed("stop"),
+}
+"""Aliases of every request of OpenAI's APIs that generates text."""
+BUDGET_ALIASES: Final[Mapping[str, Alias]] = dict.fromkeys(
+    ("reasoning_budget_tokens", "thinking_budget", "thinking_token_budget"), _budget
+)
+"""Aliases of the budget of reasoning: those of tabbyAPI's and vLLM's servers."""
 TEMPLATE_ALIASES: Final[Mapping[str, Alias]] = {
     "chat_template_kwargs": renamed("template_args"),
     "template_vars": renamed("template_args"),
@@ -240,6 +283,8 @@ def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str
             return enable_thinking(value)
         match value:
             case {"type": "enabled", "budget_tokens": budget}:
+                if type(budget) is int and budget < 0:
+                    raise ValueError("budget_tokens must be a number from 0")
                 return {**effort(_USUAL_EFFORT), "reasoning_budget": budget}
             case {"type": "enabled"}:
                 return effort(_USUAL_EFFORT)
@@ -250,4 +295,4 @@ def reasoning_aliases(effort: Callable[[str], Mapping[str, Any]]) -> Mapping[str
             case _:
                 raise ValueError("must be an object with the type enabled, disabled or adaptive")
 
-    return {"enable_thinking": enable_thinking, "thinking": thinking}
+    return {"enable_thinking": enable_thinking, "thinking": thinking, **BUDGET_ALIASES}

@@ -185,7 +185,8 @@ class AssistantMessage(_Message, tag="assistant"):
 class ToolMessage(_Message, tag="tool"):
     """The result of a tool call."""
 
-    content: Content
+    content: Content | None
+    """Null is a result without text."""
     tool_call_id: str = ""
     """May be absent; see `CallIds`."""
 

@@ -163,6 +163,10 @@ class JsonObjectFormat(Struct, tag_field="type", tag="json_object", kw_only=True
     """A JSON Schema that the object follows, as llama.cpp and others have it; any object if absent."""
 
 
+class JsonFormat(Struct, tag_field="type", tag="json", kw_only=True, forbid_unknown_fields=True):
+    """A JSON object, by tabbyAPI's name."""
+
+
 class JsonSchema(Struct, kw_only=True, forbid_unknown_fields=True):
     """A JSON Schema and its name."""
 
@@ -181,7 +185,7 @@ class JsonSchemaFormat(Struct, tag_field="type", tag="json_schema", kw_only=True
     json_schema: JsonSchema
 
 
-ResponseFormat: TypeAlias = TextFormat | JsonObjectFormat | JsonSchemaFormat
+ResponseFormat: TypeAlias = TextFormat | JsonObjectFormat | JsonFormat | JsonSchemaFormat
 
 
 def wire_format(wanted: ResponseFormat) -> wire.Format | None:
@@ -191,6 +195,8 @@ def wire_format(wanted: ResponseFormat) -> wire.Format | None:
             return None
         case JsonObjectFormat(schema=schema):
             return wire_schema(schema)
+        case JsonFormat():
+            return wire.JsonObjectFormat()
         case JsonSchemaFormat():
             return wire_schema(wanted.json_schema.schema)
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint, Json, Reply, reply_with
-from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
+from ...inference.options import TEMPLATE_ALIASES, TEXT_ALIASES, reasoning_aliases, renamed
 from .generation import ChatGeneration
 from .image_groups import GroupedGeneration
 from .request import ChatRequest, image_group_size
@@ -47,6 +47,8 @@ def _json_schema(value: Any) -> Mapping[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": {"schema": value}}}
 
 
+_REASONING: Final = dict(reasoning_aliases(lambda effort: {"reasoning_effort": effort}))
+del _REASONING["enable_thinking"]  # a field of the request: an effort may stand beside it
 CHAT: Final = Endpoint(
     method="POST",
     path="/v1/chat/completions",
@@ -54,10 +56,11 @@ CHAT: Final = Endpoint(
     handler=_create_chat_completion,
     request_type=ChatRequest,
     aliases={
-        **SAMPLING_ALIASES,
+        **TEXT_ALIASES,
         **TEMPLATE_ALIASES,
-        **reasoning_aliases(lambda effort: {"reasoning_effort": effort}),
+        **_REASONING,
         "response_prefix": renamed("prefix"),
+        "max_length": renamed("max_tokens"),
         "json_schema": _json_schema,
     },
     response_type=ChatCompletion,

@@ -4,12 +4,19 @@ import re
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
-from ...inference.options import REPETITION_FIELDS, ReasoningEffort, effort_options, given_fields, shared_fields
+from ...inference.options import (
+    REPETITION_FIELDS,
+    ReasoningEffort,
+    budget_options,
+    effort_options,
+    given_fields,
+    shared_fields,
+)
 from ...limits import JsonObject, Messages, ShortList, Tools
 from ...settings import MAX_IMAGE_GROUP
 from .. import messages
@@ -25,6 +32,21 @@ from ..request_fields import (
 )
 from ..request_fields import client_field as renamed_option
 from ..tools import Function, FunctionChoice, Tool, ToolChoice, function_options, wire_choice, wire_tools
+
+
+class ReasoningConfig(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Options of reasoning, as OpenRouter and tabbyAPI have them."""
+
+    effort: ReasoningEffort | None = None
+    """The same as `reasoning_effort`."""
+    enabled: bool | None = None
+    """Turn reasoning on or off."""
+    max_tokens: int | None = None
+    """The same as `reasoning_budget`."""
+    exclude: Literal[False] | None = None
+    """Must be false: the answer has the reasoning, in a field of its own."""
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Ignored: reasoning is returned in full."""
 
 
 class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +99,10 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     continue_final_message: bool | None = None
     prefix: str | None = None
     reasoning_budget: int | None = None
+    """-1 is none."""
+    reasoning: ReasoningConfig | None = None
+    enable_thinking: bool | None = None
+    """Turn reasoning on or off, as in vLLM and tabbyAPI. An effort may stand beside true."""
     chunk: Annotated[int, Meta(ge=1, le=MAX_IMAGE_GROUP)] | None = None
     """Maximum number of images in a prompt. More images are worked through in groups of this size."""
     return_progress: bool | None = None
@@ -101,7 +127,7 @@ _CONVERTED: Final = (
     "tools",
     "tool_choice",
     "strict_media",
-    "reasoning_effort",
+    *("reasoning", "reasoning_effort", "reasoning_budget"),
 )
 _OPTIONS: Final = shared_fields(ChatRequest, ChatOptions, converted=_CONVERTED)
 _TOOL_FIELD: Final = re.compile(r"^tools\[(\d+)\]\.function\b")
@@ -131,9 +157,34 @@ def chat_options(body: ChatRequest) -> ChatOptions:
         options.update(function_options(body.functions, body.function_call))
     if body.response_format is not None and (wanted := wire_format(body.response_format)):
         options["format"] = wanted
-    if body.reasoning_effort is not None:
-        options.update(effort_options(body.reasoning_effort))
+    options.update(_reasoning_options(body))
     return options
+
+
+def _reasoning_options(body: ChatRequest) -> dict[str, Any]:
+    """Return the options of reasoning, which the request may have by several names.
+
+    Raises:
+        ApiError: The names contradict each other.
+    """
+    config = body.reasoning or ReasoningConfig()
+    for name, value, other in (
+        ("effort", config.effort, "reasoning_effort"),
+        ("max_tokens", config.max_tokens, "reasoning_budget"),
+    ):
+        if value is not None and getattr(body, other) not in (None, value):
+            field = f"reasoning.{name}"
+            raise invalid_field(f"{field}: says the same as `{other}`; give one of them", field)
+    effort = body.reasoning_effort or config.effort
+    for field, is_on in (("enable_thinking", body.enable_thinking), ("reasoning.enabled", config.enabled)):
+        if is_on is None:
+            continue
+        effort = effort or ("default" if is_on else "none")
+        if is_on is (effort == "none"):
+            problem = f"{field}: is {str(is_on).lower()}, and the effort of reasoning is {effort}; give one of them"
+            raise invalid_field(problem, field)
+    budget = config.max_tokens if body.reasoning_budget is None else body.reasoning_budget
+    return {**(effort_options(effort) if effort else {}), **budget_options(budget)}
 
 
 def wants_logprobs(body: ChatRequest) -> bool:
@@ -175,8 +226,11 @@ def client_field(body: ChatRequest, field: str) -> str:
     match field:
         case "max_tokens" if body.max_completion_tokens is not None:
             return "max_completion_tokens"
-        case "reasoning":
-            return "reasoning_effort"
+        case "reasoning_budget" if body.reasoning_budget is None:
+            return "reasoning.max_tokens"
+        case "reasoning" | "reasoning_effort":
+            names = ("reasoning_effort", "reasoning", "enable_thinking")
+            return next((name for name in names if getattr(body, name) is not None), names[0])
         case "tool_choice.name" if body.function_call is not None:
             return "function_call.name"
         case "tool_choice" if body.function_call is not None:

@@ -11,7 +11,7 @@ from lmwire_protocol import events
 from ...http.context import RequestContext
 from ...http.endpoint import Endpoint, Json, Reply, reply_with
 from ...inference.generation import Batch, Generation, merge_streams, run_generation
-from ...inference.options import SAMPLING_ALIASES, renamed
+from ...inference.options import TEXT_ALIASES, renamed
 from ...pool import Lease
 from ..request_fields import usage_chunk, usage_so_far
 from ..response_fields import ProgressTracker, new_identity, total_usage
@@ -173,7 +173,7 @@ COMPLETIONS: Final = Endpoint(
     summary="Continue prompts.",
     handler=_create_completion,
     request_type=CompletionRequest,
-    aliases={**SAMPLING_ALIASES, "max_completion_tokens": renamed("max_tokens")},
+    aliases={**TEXT_ALIASES, **dict.fromkeys(("max_completion_tokens", "max_length"), renamed("max_tokens"))},
     response_type=Completion,
     event_type=Completion,
 )

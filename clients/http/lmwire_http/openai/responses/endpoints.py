@@ -13,7 +13,7 @@ from ...http.sse import WaitingEvent
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
-from ...inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, reasoning_aliases, renamed
+from ...inference.options import TEMPLATE_ALIASES, TEXT_ALIASES, reasoning_aliases, renamed
 from .conversation import Conversation
 from .items import AdditionalTools, InputItem, assign_ids, has_references, read_items
 from .request import ResponseRequest, chat_options, client_field
@@ -186,7 +186,7 @@ CREATE: Final = Endpoint(
     handler=_create,
     request_type=ResponseRequest,
     aliases={
-        **SAMPLING_ALIASES,
+        **TEXT_ALIASES,
         **TEMPLATE_ALIASES,
         **reasoning_aliases(lambda effort: {"reasoning": {"effort": effort}}),
         "max_tokens": renamed("max_output_tokens"),

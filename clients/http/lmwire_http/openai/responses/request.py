@@ -8,7 +8,14 @@ from msgspec import Struct
 from lmwire import ChatOptions
 
 from ...errors import invalid_field
-from ...inference.options import REPETITION_FIELDS, ReasoningEffort, effort_options, given_fields, shared_fields
+from ...inference.options import (
+    REPETITION_FIELDS,
+    ReasoningEffort,
+    budget_options,
+    effort_options,
+    given_fields,
+    shared_fields,
+)
 from ...limits import JsonObject, Messages, Metadata, ShortList, Tools
 from ..request_fields import (
     Count,
@@ -151,7 +158,7 @@ def chat_options(body: ResponseRequest, tools: ToolSet) -> ChatOptions:
         options.update({"logprobs": True}, **given_fields(body, "top_logprobs"))
     if body.reasoning and body.reasoning.effort:
         options.update(effort_options(body.reasoning.effort))
-    options.update(given_fields(body, "reasoning_budget"))
+    options.update(budget_options(body.reasoning_budget))
     return options
 
 
