@@ -65,12 +65,17 @@ def blamed(answer: Answer) -> str:
             "messages[0].role: Invalid value 'critic'; must be system, ",
         ),
         (CHAT, {"response_format": {"type": "xml"}}, "'xml'; must be text, json_object, json or json_schema"),
+        (
+            CHAT,
+            {"response_format": {"type": "json_schema", "json_schema": {"type": "object"}}},
+            "json_schema.type: Object contains unknown field `type`; it takes name, description, schema and strict",
+        ),
         (CHAT, {"cache": "always"}, "cache: Invalid enum value 'always'; must be off, on or pin"),
         (MESSAGES, {"messages": [{"role": "critic", "content": "x"}]}, "; must be "),
     ],
-    ids=["role", "type", "word", "Anthropic's role"],
+    ids=["role", "type", "field", "word", "Anthropic's role"],
 )
-def test_a_word_that_a_field_does_not_take_gets_those_that_it_takes(
+def test_a_word_or_a_field_that_is_not_taken_gets_those_that_are(
     mock_server: Server, path: str, fields: dict[str, Any], sentence: str
 ) -> None:
     assert sentence in blamed(send(mock_server, path, **fields))

@@ -15,7 +15,7 @@ from ..errors import ApiError, invalid_field, too_many
 from ..limits import FORM_HEAD_BYTES, FORM_PARTS
 from ..settings import Settings
 from .body import check_content_encoding
-from .unknown_fields import UnknownFields, is_resolvable, names_at
+from .unknown_fields import UnknownFields, fields_at, is_resolvable, names_at
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ _QUOTED_CHARACTERS: Final = 2048
 _TOO_LONG: Final = re.compile(r"Expected `(?P<kind>array|object)` of length <= (?P<limit>\d+)")
 _KINDS: Final = {"array": "items", "object": "members"}
 _FIELD: Final = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
+_LISTED_FIELDS: Final = 8
+"""Most fields of an object that an error about an unknown one lists."""
 _UNKNOWN_NAMES: Final = ("Invalid value", "Invalid enum value")
 """Beginnings of a decoder's sentences about a word that is none of those that a field takes."""
 _DISPOSITION: Final = b"content-disposition"
@@ -150,11 +152,19 @@ def _validation_error(problem: str, type: Any) -> ApiError:
     path = place["path"].removeprefix(".") if place else ""
     if found := _TOO_LONG.match(sentence):
         return too_many(path, int(found["limit"]), _KINDS[found["kind"]])
+    taken: list[str] = []
     if field := _FIELD.search(sentence):
+        taken = fields_at(type, path) if path and "unknown field" in sentence else []
         path = f"{path}.{field['name']}" if path else field["name"]
+    if 0 < len(taken) <= _LISTED_FIELDS:
+        sentence += f"; it takes {_listed(taken, 'and')}"
     if sentence.startswith(_UNKNOWN_NAMES) and (names := names_at(type, path)):
-        sentence += f"; must be {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        sentence += f"; must be {_listed(names, 'or')}"
     return invalid_field(f"{path}: {sentence}" if path else sentence, path or None)
+
+
+def _listed(names: list[str], conjunction: str) -> str:
+    return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 class _Part(NamedTuple):

@@ -286,11 +286,29 @@ def names_at(type: Any, path: str) -> list[str]:
         type: The type of the body.
         path: The path of the field.
     """
+    places = _places_at(type, path)
+    literals = [member for place in places for member in _members(place) if isinstance(member, inspect.LiteralType)]
+    return list(dict.fromkeys(str(value) for literal in literals for value in literal.values))
+
+
+def fields_at(type: Any, path: str) -> list[str]:
+    """Return the names of the fields that an object takes; empty if there are several kinds of it, or none.
+
+    Args:
+        type: The type of the body.
+        path: The path of the object.
+    """
+    members = [member for place in _places_at(type, path) for member in _members(place)]
+    structs = [member for member in members if isinstance(member, inspect.StructType)]
+    return [field.encode_name for field in structs[0].fields] if len(structs) == 1 else []
+
+
+def _places_at(type: Any, path: str) -> list[inspect.Type]:
+    """Return the types that the value at a path may have."""
     places = [_type_info(type)]
     for step in _STEP.findall(path):
         places = [each for place in places for member in _members(place) for each in _within(member, step)]
-    literals = [member for place in places for member in _members(place) if isinstance(member, inspect.LiteralType)]
-    return list(dict.fromkeys(str(value) for literal in literals for value in literal.values))
+    return places
 
 
 def _within(place: inspect.Type, step: str) -> list[inspect.Type]:
