@@ -146,11 +146,14 @@ def test_the_start_is_measured_with_the_built_in_model() -> None:
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
     result = lmwire("bench", "draft", "--model", str(model), *FEW, "--tokens", "20", seconds=BENCH_S)
-    right, wrong = json.loads(result.stdout)["figures"]
+    right, wrong, repeated, other = json.loads(result.stdout)["figures"]
     assert right["name"] == "1 stream with a draft of 1 of 3 layers that is always right, against without"
     assert wrong["name"] == "1 stream with a draft of 1 of 3 layers that never is, against without"
     assert right["detail"].endswith(", 16 of 20 tokens were proposed")
     assert wrong["detail"].endswith(", 0 of 20 tokens were proposed")
+    assert repeated["name"] == "1 stream with proposals from a text that repeats itself, against without"
+    assert other["name"] == "1 stream with proposals from a text that does not, against without"
+    assert not repeated["detail"].endswith(", 0 of 20 tokens were proposed")
 
 
 @pytest.mark.slow

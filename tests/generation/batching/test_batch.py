@@ -44,7 +44,7 @@ class Row:
     def remaining_tokens(self) -> int:
         return self._count - len(self.tokens)
 
-    def append_token(self, token: int, logprob: object) -> bool:
+    def append_token(self, token: int, logprob: object, *, drafted: bool = False) -> bool:
         self.tokens.append(token)
         return self.remaining_tokens > 0
 

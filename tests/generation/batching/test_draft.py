@@ -288,3 +288,77 @@ def test_a_prompt_that_begins_like_another_one_waits_for_it_and_keeps_its_place(
         driver.step()
         order += [key for key, answer in driver.answers.items() if answer.generated and key not in order]
     assert (order, admitted.cached_tokens) == ([1, 2, 3], 600)
+
+
+# Drafts from the text itself.
+
+
+@pytest.fixture(scope="module")
+def repeating(folder_of: FolderOf) -> GenerationRunner:
+    """It has no second model: it proposes what followed the same tokens before."""
+    return open_runner(folder_of("llama"), draft_path="builtin:ngram")
+
+
+LOOPING: list[int] = [10, 20, 30, 40] * 6
+"""A prompt that repeats itself, so that each of its tokens has a proposal."""
+FEW: dict[int, float] = {50: 90.0, 60: 90.0, 70: 90.0}
+"""A bias to so few tokens that many proposals are right in part."""
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_proposal_from_the_text_changes_no_answer(
+    name: str, plain: GenerationRunner, repeating: GenerationRunner
+) -> None:
+    request = Generate(prompt=LOOPING, cache="off", **{"max_tokens": 60, "logit_bias": FEW, **REQUESTS[name]})
+    (wanted,) = ask(plain, request, seeds=[3])
+    assert said(ask(repeating, request, seeds=[3])[0]) == said(wanted)
+
+
+def test_proposals_from_the_text_have_log_probabilities(plain: GenerationRunner, repeating: GenerationRunner) -> None:
+    asked = Generate(prompt=LOOPING, max_tokens=60, logprobs=True, top_logprobs=2, ignore_eos=True, logit_bias=FEW)
+    (wanted,), (answer,) = ask(plain, asked), ask(repeating, asked)
+    assert [described.token_id for described in answer.logprobs] == answer.token_ids == wanted.token_ids
+    for got, want in zip(answer.logprobs, wanted.logprobs, strict=True):
+        assert got.logprob == pytest.approx(want.logprob, abs=1e-4)
+
+
+def test_an_answer_that_repeats_itself_takes_fewer_steps(repeating: GenerationRunner) -> None:
+    request = Generate(prompt=LOOPING, max_tokens=200, ignore_eos=True, logit_bias={50: 99.0})
+    tokens, drafted, steps = accepted(repeating, request)
+    assert tokens == drafted + steps == 200
+    assert steps < 60
+
+
+def test_rows_that_join_and_leave_get_the_answers_that_they_get_alone(
+    plain: GenerationRunner, repeating: GenerationRunner
+) -> None:
+    lengths = (60, 12, 25, 7)
+    asked = [
+        Generate(prompt=[*LOOPING, n], max_tokens=length, ignore_eos=True, cache="off", logit_bias=FEW)
+        for n, length in enumerate(lengths)
+    ]
+    driver = Driver(repeating)
+    for key, request in enumerate(asked):
+        driver.add(key, request)
+        driver.steps(4)
+    answers = driver.finish()
+    assert [said(answers[key]) for key in range(len(asked))] == [said(ask(plain, request)[0]) for request in asked]
+
+
+def test_what_proposals_leave_in_the_cache_changes_no_later_turn(
+    plain: GenerationRunner, repeating: GenerationRunner
+) -> None:
+    conversation = list(LOOPING)
+    for turn in range(5):
+        asked = Generate(prompt=conversation, max_tokens=20 + turn, ignore_eos=True, logit_bias=FEW)
+        (wanted,), (answer,) = ask(plain, asked), ask(repeating, asked)
+        assert said(answer) == said(wanted)
+        conversation = [*conversation, *answer.token_ids, turn + 9]
+
+
+@pytest.mark.parametrize("family", ["gemma3_text", "mamba"])
+def test_proposals_from_the_text_are_refused_where_tokens_cannot_be_taken_back(
+    family: str, folder_of: FolderOf
+) -> None:
+    error = refusal(folder_of(family), draft_path="builtin:ngram")
+    assert (error.code, error.field) == ("unsupported", "draft_path")

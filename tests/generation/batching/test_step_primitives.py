@@ -40,7 +40,7 @@ class Row:
         self.prompt = prompt
         self.request: Generation = Generate(prompt=prompt, **fields)
 
-    def append_token(self, token: int, logprob: object) -> bool:
+    def append_token(self, token: int, logprob: object, *, drafted: bool = False) -> bool:
         return True
 
     def fast_forward(self, token: int, limit: int) -> list[int]:

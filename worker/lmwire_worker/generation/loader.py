@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 PROMPT_LENGTHS: Final = (3, 11, 6)
 """Tokens of the trial prompts. They differ, so that a common prefill needs padding."""
 ANSWER_TOKENS: Final = 4
+PROMPT_LOOKUP: Final = "builtin:ngram"
+"""The `draft_path` of proposals from the text itself, without a draft model."""
 
 
 class TextModelLoader:
@@ -95,6 +97,9 @@ class TextModelLoader:
             model = replace(model, sampling_defaults=read_sampling_defaults(folder))
         if draft:
             network, model = _add_draft(network, model, tokenizer, draft)
+        looks_up = request.draft_path == PROMPT_LOOKUP
+        if looks_up:
+            _check_cache("model", network)
         neighbours = self._ranks.neighbours if self._ranks and not device_memory.has_own_memory() else 1
         limit = context.memory_limit or device_memory.default_budget() // neighbours
         cost = _measure_row_cost(network, folder)
@@ -128,6 +133,7 @@ class TextModelLoader:
         runner = GenerationRunner(
             *(network, tokenizer, model, budget, disk, media),
             **{"batches": batches, "weights": weights, "syntax": syntax, "ranks": self._ranks},
+            looks_up=looks_up,
         )
         served = self._ranks.serve(runner) if self._ranks else runner
         if not self._ranks or self._ranks.rank == 0:  # which warms up all others
@@ -302,7 +308,7 @@ class DraftModel(Struct, frozen=True):
 
 
 def open_draft_model(request: Load, report: Report) -> DraftModel | None:
-    """Return the draft model of a load; None if the load has none.
+    """Return the draft model of a load; None if the load has none, or drafts from the text itself.
 
     Args:
         request: The load.
@@ -316,6 +322,8 @@ def open_draft_model(request: Load, report: Report) -> DraftModel | None:
         return None
     if request.kv_bits is not None:
         raise _refusal("a draft needs caches from which tokens can be taken out again, and kv_bits are not for those")
+    if request.draft_path == PROMPT_LOOKUP:
+        return None
     try:
         folder = find_folder(request.draft_path, report, trust_remote_code=request.trust_remote_code)
         return _open(folder, request.dtype, trust_remote_code=request.trust_remote_code)

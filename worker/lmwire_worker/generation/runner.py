@@ -75,6 +75,7 @@ class GenerationRunner:
         weights: Kept in memory as long as the runner, so that the next load may share it.
         syntax: The model's output syntax; None to find it.
         ranks: The processes that hold the model together; None if this one does.
+        looks_up: See `batching.rows.RowGroup`.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class GenerationRunner:
         weights: object = None,
         syntax: Syntax | None = None,
         ranks: "Ranks | None" = None,
+        looks_up: bool = False,
     ) -> None:
         self.model = model
+        self._looks_up = looks_up
         can_batch = batches and supports_batching(network) and not isinstance(network, TargetDraftPair)
         self.max_batch_size = MAX_BATCH_SIZE if can_batch else 1
         self._supports_padding: bool | None = None if can_batch else False
@@ -557,6 +560,7 @@ class GenerationRunner:
             positions=self.model.context_len,
             padding=self.max_padding_tokens,
             may_pad=self.may_pad,
+            looks_up=self._looks_up,
         )
 
     def may_pad(self) -> bool:

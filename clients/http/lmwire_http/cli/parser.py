@@ -76,7 +76,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         "--draft",
         dest="draft_path",
         metavar="MODEL",
-        help="a smaller model with the same vocabulary, for speculative decoding",
+        help="a smaller model with the same tokens, for speculative decoding; or builtin:ngram, for texts that repeat",
     )
     parser.add_argument(
         "--chat-template",

@@ -34,6 +34,7 @@ class Batch:
         positions: Maximum number of positions of the model. Padding never exceeds it.
         padding: Maximum tokens of padding in a group; see `max_padding_tokens`.
         may_pad: Returns whether the model computes padded prompts correctly. It is asked before the first ones.
+        looks_up: See `RowGroup`.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class Batch:
         positions: int,
         padding: float,
         may_pad: Callable[[], bool],
+        *,
+        looks_up: bool = False,
     ) -> None:
         self._model = model
         self._max_rows = rows
@@ -54,6 +57,7 @@ class Batch:
         self._positions = positions
         self._padding = padding
         self._may_pad = may_pad
+        self._looks_up = looks_up
         self._rounds_shapes = prompts > 1 and compiles_each_shape() and may_pad()
         self._buckets: dict[int, _Bucket] = {}
         self._turns: deque[_Bucket] = deque()
@@ -287,7 +291,7 @@ class Batch:
         return self._buckets[number]
 
     def _group(self, rows: Collection[RowState]) -> RowGroup:
-        return RowGroup(self._model, *self._sampling, rows)
+        return RowGroup(self._model, *self._sampling, rows, looks_up=self._looks_up)
 
 
 class _Bucket:

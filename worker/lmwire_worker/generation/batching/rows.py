@@ -4,7 +4,7 @@ import copy
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import mlx.core as mx
 from mlx import nn
@@ -31,6 +31,7 @@ from ..caches import (
 from ..sampling.logits_processors import BANNED_LOGIT, EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
 from ..structured_output.constraint import Constraint
+from .prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
     from ..sampling.dry import DryPenalties, Repetitions
@@ -54,13 +55,27 @@ class Row(Protocol):
         """Maximum number of tokens still to generate, without an eos token."""
         ...
 
-    def append_token(self, token: int, logprob: LogprobHandle | None) -> bool:
-        """Append the row's next token, and return whether the row continues."""
+    def append_token(self, token: int, logprob: LogprobHandle | None, *, drafted: bool = False) -> bool:
+        """Append the row's next token, and return whether the row continues.
+
+        Args:
+            token: The token.
+            logprob: Its log-probability, if the request asks for it.
+            drafted: A draft proposed the token.
+        """
         ...
 
     def fast_forward(self, token: int, limit: int) -> list[int]:
         """Return the only tokens that may follow the newest one, at most `limit`."""
         ...
+
+
+class FollowingToken(NamedTuple):
+    """A token that a step computed after the one that it was started for."""
+
+    token: int
+    logprob: LogprobHandle | None = None
+    drafted: bool = False
 
 
 class PromptProgress(Struct, frozen=True):
@@ -111,8 +126,9 @@ class RowState:
         """The row's own cache. In a group, the cache belongs to the group."""
         self.is_delivered = False
         """True if the row already has the token that its next step reads."""
-        self.forced: list[int] = []
-        """The tokens that follow that one, where a grammar allows no others. The same step computes them."""
+        self.following: list[FollowingToken] = []
+        """The tokens after that one that the same step computed: a grammar allows no others, or a draft was right."""
+        self.lookup = PromptLookup()
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self._prefix_tokens = prefix_tokens
@@ -280,12 +296,21 @@ class RowGroup:
         eos_token_ids: The tokens that end a turn or a gap.
         xtc_special_tokens: Tokens that XTC never excludes.
         rows: The first rows. The group takes their caches over.
+        looks_up: Tokens are proposed from the row's own text while there is one row; see `PromptLookup`. All caches are
+            plain KV caches then.
     """
 
     def __init__(
-        self, model: nn.Module, eos_token_ids: set[int], xtc_special_tokens: set[int], rows: Collection[RowState] = ()
+        self,
+        model: nn.Module,
+        eos_token_ids: set[int],
+        xtc_special_tokens: set[int],
+        rows: Collection[RowState] = (),
+        *,
+        looks_up: bool = False,
     ) -> None:
         self.rows = list(rows)
+        self._looks_up = looks_up
         self.has_new_rows = False
         """True if answers have joined since the last step."""
         self._model = model
@@ -332,7 +357,7 @@ class RowGroup:
 
     def take(self, rows: Collection[Row]) -> "RowGroup":
         """Remove rows, and return them as a group."""
-        taken = RowGroup(self._model, *self._sampling)
+        taken = RowGroup(self._model, *self._sampling, looks_up=self._looks_up)
         taken.extend(self)
         if len(rows) < len(self.rows):
             taken._caches = copy.deepcopy(self._caches)  # copies no arrays
@@ -436,6 +461,8 @@ class RowGroup:
         assert newest is not None
         if forced := self._fast_forward(newest):
             return self._step_over(_to_list(newest), forced)
+        if proposals := self._look_up(newest):
+            return self._verify(_to_list(newest), proposals)
         if self._sample is None:
             self._align()
             self._sample = StepSampler(self.rows, *self._sampling)
@@ -465,19 +492,59 @@ class RowGroup:
         self._sample = StepSampler(self.rows, *self._sampling)
         self._newest, self._handles = self._sample(logits, mx.array(forced[-1:]))
         state.tokens.append(forced[-1])
-        state.forced = forced
+        state.following = [FollowingToken(token) for token in forced]
+        return newest
+
+    def _look_up(self, newest: mx.array) -> list[int]:
+        """Return tokens that may follow the newest one of a row alone; none for several rows.
+
+        The newest token may be under evaluation. It is awaited only where the tokens before it were there before.
+        """
+        state, *others = self.rows
+        if not self._looks_up or others or state.row.bans is not None:  # what takes tokens back must see each alone
+            return []
+        limit = state.row.remaining_tokens - (not state.is_delivered)
+        guessed = state.lookup.propose(state.tokens, limit + 1)
+        if guessed and guessed[:1] != _to_list(newest):
+            state.lookup.note(len(guessed), 0)
+            return []
+        return guessed[1:]
+
+    def _verify(self, newest: list[int], proposals: list[int]) -> list[int]:
+        """Start to evaluate the token after the right proposals, and return the token before them.
+
+        Each position is sampled as in a step of its own, and the first token that was not proposed ends the step.
+        """
+        (state,) = self.rows
+        if self._sample is None:
+            self._sample = StepSampler(self.rows, *self._sampling)
+        logits = self._model(mx.array([newest + proposals]), cache=self._caches)
+        token = newest
+        for place, proposed in enumerate([*proposals, None]):
+            self._newest, self._handles = self._sample(logits[:, place], mx.array(token))
+            state.tokens += token
+            token = _to_list(self._newest) if proposed is not None else []
+            if token != [proposed] or proposed in self._sampling[0]:
+                break
+            state.following.append(FollowingToken(token[0], self._handles[0], drafted=True))
+        wrong = len(proposals) - len(state.following)
+        for cache in self._caches:
+            cache.trim(wrong)
+        state.lookup.note(len(proposals), len(state.following))
         return newest
 
     def _append(self, tokens: list[int], handles: list[LogprobHandle | None]) -> None:
-        """Give its token to each row that does not have it, and the forced ones after it.
+        """Give its token to each row that does not have it, and those after it.
 
         A row that ends does not count as having it.
         """
         for state, token, handle in zip(self.rows, tokens, handles, strict=True):
             state.is_delivered = state.is_delivered or state.row.append_token(token, handle)
-            for forced in state.forced:
-                state.is_delivered = state.is_delivered and state.row.append_token(forced, None)
-            state.forced = []
+            for more in state.following:
+                state.is_delivered = state.is_delivered and state.row.append_token(
+                    more.token, more.logprob, drafted=more.drafted
+                )
+            state.following = []
 
 
 def _to_list(tokens: mx.array | None) -> list[int]:

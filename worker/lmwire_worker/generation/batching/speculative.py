@@ -6,7 +6,7 @@ draft affects how many tokens a step gives, and never which. The idea: https://a
 
 from collections import deque
 from collections.abc import Collection
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import mlx.core as mx
 from mlx import nn
@@ -61,14 +61,6 @@ class TargetDraftPair(nn.Module):
         return getattr(self.model, "layers", ())
 
 
-class SpeculativeRow(Row, Protocol):
-    """A row that accepts drafted tokens."""
-
-    def append_token(self, token: int, logprob: LogprobHandle | None, *, drafted: bool = False) -> bool:
-        """See `Row.append_token`. `drafted`: the draft model proposed the token."""
-        ...
-
-
 class SpeculativeBatch:
     """A batch of one row at a time, with the methods of `Batch`.
 
@@ -87,7 +79,7 @@ class SpeculativeBatch:
 
     def add(
         self,
-        row: SpeculativeRow,
+        row: Row,
         prompt: list[int],
         cache: list[Any] | None = None,
         prefix_tokens: int = 0,
@@ -99,30 +91,30 @@ class SpeculativeBatch:
         new = _SpeculativeState(row, prompt, cache, prefix_tokens, checkpoints, order)
         self._rows.insert(sum(place == 0 or other.order <= order for place, other in enumerate(self._rows)), new)
 
-    def add_prefilled(self, row: SpeculativeRow, tokens: list[int], cache: list[Any]) -> None:
+    def add_prefilled(self, row: Row, tokens: list[int], cache: list[Any]) -> None:
         """See `Batch.add_prefilled`."""
         new = _SpeculativeState(row, tokens, cache, len(tokens) - 1)
         first = self._rows[0] if self._rows else None
         is_started = first is not None and (first.is_running or first.progress(len(first.tokens)).done > 0)
         self._rows.insert(int(is_started), new)
 
-    def prefills_before(self, row: SpeculativeRow, length: int) -> bool:
+    def prefills_before(self, row: Row, length: int) -> bool:
         """See `Batch.prefills_before`. Rows with a lower order come first."""
         return True
 
-    def pause_at(self, row: SpeculativeRow, tokens: int) -> None:
+    def pause_at(self, row: Row, tokens: int) -> None:
         """See `Batch.pause_at`."""
         next(state for state in self._rows if state.row is row).pause_at(tokens)
 
-    def copy_cache(self, row: SpeculativeRow) -> list[Any]:
+    def copy_cache(self, row: Row) -> list[Any]:
         """See `Batch.copy_cache`. Callers copy what they change, so this returns the cache itself."""
         return next(state for state in self._rows if state.row is row).cache
 
-    def checkpoint(self, row: SpeculativeRow) -> Checkpoint | None:
+    def checkpoint(self, row: Row) -> Checkpoint | None:
         """See `Batch.checkpoint`."""
         return next((state.checkpoint() for state in self._rows if state.row is row), None)
 
-    def drop(self, rows: Collection[SpeculativeRow]) -> None:
+    def drop(self, rows: Collection[Row]) -> None:
         """See `Batch.drop`."""
         self._rows = deque(state for state in self._rows if state.row not in rows)
 
@@ -204,7 +196,6 @@ class SpeculativeBatch:
 class _SpeculativeState(RowState):
     """A row, with the caches of both models and with its sampler. The target model's cache holds its tokens."""
 
-    row: SpeculativeRow
     cache: list[KVCache]
     is_running = False
     """True if all of the prompt but its last token is computed."""

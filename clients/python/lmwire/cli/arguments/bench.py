@@ -58,11 +58,12 @@ _BENCHMARKS: Final = (
     ),
     _Benchmark(
         "draft",
-        "speed with a draft model, at best and at worst",
+        "speed with drafts, at best and at worst",
         """\
         Measure one stream with a draft model of an eighth of the model's layers, against one without: with a draft
         model that is always right, and with one that never is. Real draft models are between the two. Both are made
-        from the model: its other layers are changed to add nothing, which takes as long as before.""",
+        from the model: its other layers are changed to add nothing, which takes as long as before. Measure also
+        proposals from the text itself, builtin:ngram, with a text that repeats itself and one that does not.""",
     ),
     _Benchmark(
         "vision",

@@ -61,7 +61,7 @@ def _add_load_options(group: ArgumentGroup) -> None:
         "--draft",
         dest="draft_path",
         metavar="MODEL",
-        help="a smaller model with the same tokens, for speculative decoding",
+        help="a smaller model with the same tokens, for speculative decoding; or builtin:ngram, for texts that repeat",
     )
     group.add_argument("--context-len", type=int, metavar="N", help="context length, in tokens (default: the model's)")
     group.add_argument("--kv-bits", type=int, choices=(4, 8), help="quantize the KV cache to this number of bits")

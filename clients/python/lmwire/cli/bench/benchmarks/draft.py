@@ -1,8 +1,11 @@
-"""`lmwire bench draft`: speed with a draft model that is always right, and with one that never is."""
+"""`lmwire bench draft`: speed with drafts that are always right, and with ones that never are."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
 
 from lmwire_protocol import Load
 
@@ -10,6 +13,10 @@ from .. import workload
 from ..pairing import measure_pairs, speed_ratio
 from ..programs.processes import WorkerProcess
 from ..results import Result
+
+PROMPT_LOOKUP: Final = "builtin:ngram"
+REPEATED: Final = 50
+"""A token to which a bias leads the model, again and again."""
 
 
 def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
@@ -31,3 +38,17 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
                 accepted = drafted.ask(requests[0])["usage"].get("draft_accepted", 0)
             result = speed_ratio(f"{name}, against without", pairs, target, "tok/s")
             yield result._replace(detail=f"{result.detail}, {accepted} of {tokens} tokens were proposed")
+        with WorkerProcess() as drafted:
+            drafted.ask(Load(path=str(drafts.model), draft_path=PROMPT_LOOKUP))
+            for text, fields, target in (
+                ("that repeats itself", {"logit_bias": {REPEATED: 100.0}}, 1.5),
+                ("that does not", {"temperature": 1.0, "seed": 1}, 0.98),
+            ):
+                asked = [replace(request, **fields) for request in requests]
+                pairs = measure_pairs(
+                    rounds, lambda asked=asked: alone.rate(asked), lambda asked=asked: drafted.rate(asked)
+                )
+                accepted = drafted.ask(asked[0])["usage"].get("draft_accepted", 0)
+                name = f"1 stream with proposals from a text {text}, against without"
+                result = speed_ratio(name, pairs, target, "tok/s")
+                yield result._replace(detail=f"{result.detail}, {accepted} of {tokens} tokens were proposed")
