@@ -199,7 +199,7 @@ async def test_other_models_are_served_too_if_that_was_asked_for(tmp_path: Path)
 @awaited
 async def test_the_default_is_the_one_named_model_among_all() -> None:
     found = await names(TINY, QWEN, models=("qwen3-0.6b",), only=False)
-    for name in ("", "default", "default_model"):
+    for name in ("", "default", "default_model", "chat_model"):
         assert (await found.resolve(name)).id == QWEN.id
 
 

@@ -31,7 +31,7 @@ def test_the_model_may_be_absent_if_one_model_is_served(tiny_server: Server, pat
 
 @pytest.mark.parametrize("path", BODIES)
 def test_the_model_may_be_default_or_null_if_one_model_is_served(tiny_server: Server, path: str) -> None:
-    for name in ("default", "default_model", None):
+    for name in ("default", "default_model", "chat_model", None):
         assert ask(tiny_server, path, model=name).status == 200
 
 

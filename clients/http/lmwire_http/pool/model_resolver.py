@@ -27,8 +27,8 @@ _REMOTE_FOLDER: Final = re.compile(r"(?:/|\.{1,2}(?:/|$)|~)|.*(?:/.*/|/\.\.$|\\)
 """A path on the worker's machine, which may be another one. A hub id has exactly one slash."""
 DOWNLOADABLE: Final = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 """A hub id or an alias; never a folder in the working directory."""
-_DEFAULT_NAMES: Final = frozenset({"", "default", "default_model"})
-"""Names for the only model that is served. mlx_lm.server has the last."""
+_DEFAULT_NAMES: Final = frozenset({"", "default", "default_model", "chat_model"})
+"""Names for the only model that is served. mlx_lm.server's clients use the last two."""
 _CLAUDE: Final = re.compile(r"claude-", re.IGNORECASE)
 """Names of Anthropic's models. Claude Code uses several of them, and its user chooses none."""
 _MAX_FOLDERS: Final = 256
@@ -174,7 +174,7 @@ class ModelResolver:
         """Return the model that a client names.
 
         Args:
-            name: The name. If it is empty, `default` or `default_model`, it stands for the only model of the
+            name: The name. If it is empty, or a stand-in such as `default_model`, it stands for the only model of the
                 settings, or for the only one on this machine. If it is that of a Claude model and no model here has
                 it, it stands for the first one of the settings, for the only one, or for the recent one.
             recent: The model that conversations have used last.
