@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -63,8 +64,11 @@ def test_a_model_without_embeddings_says_which_kind_to_load(tiny_server: Server)
 
 @pytest.mark.slow
 def test_a_model_of_vectors_does_not_chat(server: Server) -> None:
-    with pytest.raises(ollama.ResponseError, match="embed"):
+    with pytest.raises(ollama.ResponseError, match=r'^model: "Embeds" does not support chat: ') as error:
         client(server).chat("Embeds", [{"role": "user", "content": "hello"}])
+    assert error.value.status_code == 400
+    with pytest.raises(ollama.ResponseError, match=r'^model: "Embeds" does not support generate: '):
+        client(server).generate("Embeds", "hello", raw=True)
 
 
 @pytest.mark.slow
@@ -72,7 +76,8 @@ def test_a_model_of_vectors_does_not_chat(server: Server) -> None:
 def test_a_text_that_is_too_long_is_named(server: Server, texts: str | list[str]) -> None:
     long = "word " * 20_000
     given = long if isinstance(texts, str) else [*texts[:-1], long]
-    with pytest.raises(ollama.ResponseError, match=r"^input: " if isinstance(texts, str) else r"^input\[1\]: "):
+    named = "input: " if isinstance(texts, str) else "input[1]: "
+    with pytest.raises(ollama.ResponseError, match=re.escape(f"the input length exceeds the context length: {named}")):
         client(server).embed("Embeds", given, truncate=False)
 
 
@@ -83,3 +88,25 @@ def test_the_end_of_a_text_that_is_too_long_is_cut_off(server: Server) -> None:
     _, whole, other = made.embeddings
     assert list(whole) == pytest.approx(list(other), abs=1e-6)
     assert length(client(server).embeddings("Embeds", long).embedding) > 0
+
+
+@pytest.mark.slow
+def test_num_ctx_limits_each_text(server: Server) -> None:
+    options = {"num_ctx": 4}
+    long = "the sea and the ocean"
+    made = client(server).embed("Embeds", ["the", long], options=options)
+    whole = client(server).embed("Embeds", ["the", long])
+    assert list(made.embeddings[0]) == pytest.approx(list(whole.embeddings[0]), abs=1e-6)
+    assert list(made.embeddings[1]) != pytest.approx(list(whole.embeddings[1]), abs=1e-6)
+    assert (made.prompt_eval_count or 0) <= 8
+    assert client(server).embeddings("Embeds", long, options=options).embedding
+    beyond = client(server).embed("Embeds", long, options={"num_ctx": 100_000}, truncate=False)
+    assert list(beyond.embeddings[0]) == pytest.approx(list(whole.embeddings[1]), abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_ctx", "truncate"), [(4, False), (0, True), (-1, None)])
+def test_a_text_that_num_ctx_does_not_allow_is_refused(server: Server, num_ctx: int, truncate: bool | None) -> None:
+    with pytest.raises(ollama.ResponseError, match=r"exceeds the context length: input: .*num_ctx") as error:
+        client(server).embed("Embeds", "the sea and the ocean", options={"num_ctx": num_ctx}, truncate=truncate)
+    assert error.value.status_code == 400

@@ -85,6 +85,13 @@ def test_a_suffix_makes_the_prompt_the_text_before_a_gap(infilling: ollama.Clien
 
 
 @pytest.mark.slow
+def test_a_model_that_fills_no_gaps_says_so_in_ollamas_words(tiny: ollama.Client) -> None:
+    with pytest.raises(ollama.ResponseError, match=f'"{TINY}" does not support insert: ') as error:
+        tiny.generate(TINY, "def add(", suffix="return c")
+    assert error.value.status_code == 400
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

@@ -42,7 +42,7 @@ def test_a_request_that_does_not_say_gets_a_stream_of_lines(mock_server: Server,
 
 def test_a_whole_answer_is_one_object(mock_server: Server) -> None:
     answer = post(mock_server, "/api/chat", chat("to be", stream=False))
-    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
     assert answer.json["message"] == {"role": "assistant", "content": "to be"}
     assert set(answer.json) == {"model", "created_at", "done", "done_reason", "message", *END}
 

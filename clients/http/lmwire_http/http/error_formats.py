@@ -15,6 +15,11 @@ _OPENAI_TYPES: Final = {
     501: "invalid_request_error",
 }
 _OPENAI_CODES: Final = {"context_overflow": "context_length_exceeded"}
+_OLLAMA_PHRASES: Final = {
+    "model_not_found": "model not found",
+    "context_overflow": "the input length exceeds the context length",
+}
+"""Beginnings of Ollama's own errors, by code. Clients search for them, since nothing else tells errors apart."""
 _ANTHROPIC_TYPES: Final = {
     401: "authentication_error",
     403: "permission_error",
@@ -40,6 +45,8 @@ class ErrorFormat:
     event_start: bytes = b"data: "
     """The bytes before the body in the event that ends a stream with an error."""
     event_end: bytes = b"\n\n"
+    json_type: str = "application/json"
+    """The media type of this API's JSON, errors included."""
 
     def stream_event(self, error: ApiError, request_id: str) -> bytes:
         """Return the encoded event that ends a stream with an error."""
@@ -121,9 +128,11 @@ def _anthropic_error(error: ApiError, request_id: str) -> AnthropicError:
 
 
 def _ollama_error(error: ApiError, _: str) -> OllamaError:
-    """Return the error. The format has only a message. Clients search that of a missing model for `not found`."""
-    missing = error.code == "model_not_found"
-    return OllamaError(f"model not found: {error.message}" if missing else _with_param(error))
+    """Return the error. The format has only a message."""
+    phrase = _OLLAMA_PHRASES.get(error.code)
+    if error.code == "model_not_found":
+        return OllamaError(f"{phrase}: {error.message}")
+    return OllamaError(f"{phrase}: {_with_param(error)}" if phrase else _with_param(error))
 
 
 def _with_param(error: ApiError) -> str:
@@ -140,4 +149,6 @@ OPENAI_ERRORS: Final = ErrorFormat(_openai_error, OpenAIError)
 ANTHROPIC_ERRORS: Final = ErrorFormat(
     _anthropic_error, AnthropicError, request_id_header="request-id", event_start=b"event: error\ndata: "
 )
-OLLAMA_ERRORS: Final = ErrorFormat(_ollama_error, OllamaError, event_start=b"", event_end=b"\n")
+OLLAMA_ERRORS: Final = ErrorFormat(
+    _ollama_error, OllamaError, event_start=b"", event_end=b"\n", json_type="application/json; charset=utf-8"
+)

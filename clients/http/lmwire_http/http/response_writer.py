@@ -28,7 +28,7 @@ class ResponseWriter:
 
     Args:
         send: The ASGI send function.
-        error_format: The format of errors.
+        error_format: The format of errors, and the media type of JSON.
         request_id: The request's id, which every response has in its headers.
         keep_alive_s: Time of silence in a stream before its waiting event is sent, in seconds.
         unknown_fields: The ignored fields of the request, which the response has in a header.
@@ -64,7 +64,7 @@ class ResponseWriter:
         """Send an endpoint's reply. Exceptions of a stream's frames pass through."""
         match reply:
             case Json():
-                await self._send_whole(reply.status, "application/json", msgspec.json.encode(reply.value))
+                await self._send_whole(reply.status, self._error_format.json_type, msgspec.json.encode(reply.value))
             case Plain():
                 await self._send_whole(reply.status, reply.media_type, reply.content, reply.headers)
             case EventStream():
@@ -84,7 +84,7 @@ class ResponseWriter:
             await self._send_part(self._encode_stream_error(error), more=False)
         elif not self._started:  # a response that was sent in part cannot become an error: the connection closes
             content = msgspec.json.encode(self._error_format.body(error, self._request_id))
-            await self._send_whole(error.status, "application/json", content, _error_headers(error))
+            await self._send_whole(error.status, self._error_format.json_type, content, _error_headers(error))
 
     async def _stream(self, stream: EventStream) -> None:
         """Send events as they come, and waiting events during silence."""

@@ -62,6 +62,7 @@ def run_chat(
         start,
         prompt=[*options.get("tools", ()), *messages],
         rename=rename,
+        capability="chat",
         has_media=has_media(messages),
         max_tokens=max_tokens,
     )

@@ -66,6 +66,23 @@ def check_capability(lease: Lease, capability: str, name: str) -> None:
         raise ApiError(501, message, code="unsupported", param="model")
 
 
+def _check_generates(lease: Lease, capability: str, name: str) -> None:
+    """Check that the leased worker's model is none that makes vectors alone.
+
+    Args:
+        lease: The lease.
+        capability: What it must do: `chat` or `generate`.
+        name: The model's name in the request.
+
+    Raises:
+        ApiError: It makes vectors alone.
+    """
+    capabilities = lease.model.capabilities
+    if "embed" in capabilities and capability not in capabilities:
+        message = f'"{name[:200]}" does not support {capability}: it makes vectors; load a model that generates text'
+        raise ApiError(400, message, code="unsupported", param="model")
+
+
 @asynccontextmanager
 async def lease_worker(
     context: RequestContext, model: str, *, rename: RenameField, has_media: bool = False
@@ -163,6 +180,7 @@ async def run_generation(
     *,
     prompt: Sequence[object],
     rename: RenameField,
+    capability: str = "generate",
     has_media: bool = False,
     max_tokens: int | None = None,
 ) -> AsyncGenerator[Generation]:
@@ -175,6 +193,7 @@ async def run_generation(
         start: Sends the command to the leased worker, with all options.
         prompt: The prompt's parts. Requests with the same first parts go to the same worker, which has them cached.
         rename: Maps field paths to those of the client.
+        capability: What the model must do: `generate` or `chat`.
         has_media: Whether the prompt has images or sounds.
         max_tokens: The API's own limit of tokens; None if it has none.
 
@@ -187,6 +206,7 @@ async def run_generation(
             model, prompt=prompt, client=context.client, rows=options.get("n", 1), has_media=has_media
         ) as lease:
             context.record_lease(lease)
+            _check_generates(lease, capability, model)
             complete = with_generation_defaults(options, context.state.settings, lease.model, max_tokens)
             with ExitStack() as prefill:
                 prefill.callback(lease.media_decoded)

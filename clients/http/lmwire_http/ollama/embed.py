@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from ..errors import RenameField
+from ..errors import ApiError, RenameField
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Json
 from ..http.error_formats import OLLAMA_ERRORS
@@ -15,7 +15,15 @@ from ..inference.context_fit import fit_inputs
 from ..inference.generation import check_capability, lease_worker
 from ..inference.options import given_fields
 from ..limits import Inputs
+from ..pool import Lease
 from .request import without_tag
+
+
+class EmbedOptions(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Options of an embedding. Those of Ollama's runner are unknown here and ignored."""
+
+    num_ctx: int | None = None
+    """Maximum number of tokens of a text, at most those that the model takes."""
 
 
 class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -28,6 +36,7 @@ class EmbedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     dimensions: int | None = None
     truncate: bool | None = None
     """False refuses a text that is longer than the model takes. Otherwise its end is cut off."""
+    options: EmbedOptions | None = None
     keep_alive: KeepAlive | None = None
 
 
@@ -48,6 +57,7 @@ class PromptEmbeddingRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """May be absent if exactly one model is served."""
     prompt: str | None = None
     """The text. Without it, the model is loaded."""
+    options: EmbedOptions | None = None
     keep_alive: KeepAlive | None = None
 
 
@@ -109,11 +119,40 @@ async def _embed_texts(
             check_capability(lease, "embed", body.model)
             if not texts:
                 return _Embedded([], 0, ready_at)
-            if not (isinstance(body, EmbedRequest) and body.truncate is False):
-                texts = await fit_inputs(lease.worker, texts, lease.model.context_len)
+            refuses = isinstance(body, EmbedRequest) and body.truncate is False
+            texts = await _fitting(lease, texts, body.options, rename, refuses=refuses)
             vectors, usage = await lease.worker.embed(texts, **options)
     context.record_usage(usage)
     return _Embedded([vector.tolist() for vector in vectors], usage.prompt_tokens, ready_at)
+
+
+async def _fitting(
+    lease: Lease, texts: Sequence[str], options: EmbedOptions | None, rename: RenameField, *, refuses: bool
+) -> Sequence[str]:
+    """Return the texts without the ends that are too long.
+
+    Args:
+        lease: The worker with the model.
+        texts: The texts.
+        options: The request's options.
+        rename: Maps field paths to those of the client.
+        refuses: Whether a text that is too long is refused instead.
+
+    Raises:
+        ApiError: A text is too long and must not be cut, or nothing is left of it.
+    """
+    room, given = lease.model.context_len, options and options.num_ctx
+    if given is None or given >= room:
+        return texts if refuses else await fit_inputs(lease.worker, texts, room)
+    room = max(0, given)
+    fitting = await fit_inputs(lease.worker, texts, room)
+    for place, (text, left) in enumerate(zip(texts, fitting, strict=True)):
+        if text and (not left or (refuses and text != left)):
+            field = rename(f"input[{place}]")
+            advice = "raise it, or shorten the text" if left else "raise it: nothing would be left of the text"
+            message = f"{field}: `options.num_ctx` allows {room} tokens; {advice}"
+            raise ApiError(400, message, code="context_overflow", param=field)
+    return fitting
 
 
 def _same_field(field: str) -> str:

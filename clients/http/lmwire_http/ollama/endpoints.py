@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from lmwire import AsyncStream, MessageDict
 
-from ..errors import invalid_field
+from ..errors import ApiError, invalid_field
 from ..http.context import RequestContext
 from ..http.endpoint import Endpoint, Reply
 from ..http.error_formats import OLLAMA_ERRORS
@@ -135,6 +135,11 @@ def _continue_prompt(
         options["suffix"] = body.suffix
 
     async def start(lease: Lease, options: Any) -> AsyncStream:
+        if body.suffix and "suffix" not in lease.model.capabilities:
+            message = (
+                f'"{body.model[:200]}" does not support insert: load a model that fills gaps, such as Qwen2.5-Coder'
+            )
+            raise ApiError(400, message, code="unsupported", param="suffix")
         if body.truncate is not False and not body.suffix:
             await fit_text(lease.worker, prompt, options, lease.model.context_len)
         return lease.worker.generate(prompt, **options)

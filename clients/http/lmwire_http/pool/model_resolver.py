@@ -113,7 +113,7 @@ def missing_model(known: Iterable[ModelSpec]) -> ApiError:
     Args:
         known: The served models, which the message lists.
     """
-    return invalid_field(f"model: is required, since not exactly one model is served here; {_listed(known)}", "model")
+    return invalid_field(f"model is required, since not exactly one model is served here; {_listed(known)}", "model")
 
 
 def model_not_found(message: str) -> ApiError:
