@@ -242,14 +242,20 @@ def test_the_tokens_of_a_prompt_are_counted_without_an_answer(tiny: OpenAI) -> N
     assert counted == {"object": "response.input_tokens", "input_tokens": second.usage.input_tokens}
 
 
-@pytest.mark.parametrize(
-    ("path", "advice"), [("/responses/compact", "shorter"), ("/responses/resp_1/cancel", "close the connection")]
-)
-def test_what_is_not_served_says_what_to_do_instead(scripted: OpenAI, path: str, advice: str) -> None:
+def test_what_is_not_served_says_what_to_do_instead(scripted: OpenAI) -> None:
     with pytest.raises(openai.InternalServerError) as refused:
-        scripted.post(path, body={}, cast_to=object)
+        scripted.post("/responses/compact", body={}, cast_to=object)
     assert (refused.value.status_code, refused.value.code) == (501, "unsupported")
-    assert advice in refused.value.message
+    assert "shorter" in refused.value.message
+
+
+def test_a_response_that_is_complete_cannot_be_cancelled(scripted: OpenAI) -> None:
+    response = ask(scripted, "one two three")
+    with pytest.raises(openai.BadRequestError, match=r"Cannot cancel a synchronous response\..*close the connection"):
+        scripted.responses.cancel(response.id)
+    assert scripted.responses.retrieve(response.id).status == "completed"
+    with pytest.raises(openai.NotFoundError, match=r"Response with id 'resp_1' not found"):
+        scripted.responses.cancel("resp_1")
 
 
 @pytest.mark.parametrize("verbosity", ["low", "medium", "high"])
@@ -269,7 +275,7 @@ def test_a_stored_response_can_be_retrieved_and_deleted(scripted: OpenAI) -> Non
     response = ask(scripted, "one two three")
     assert scripted.responses.retrieve(response.id) == response
     scripted.responses.delete(response.id)
-    with pytest.raises(openai.NotFoundError):
+    with pytest.raises(openai.NotFoundError, match=f"Response with id '{response.id}' not found"):
         scripted.responses.retrieve(response.id)
     with pytest.raises(openai.NotFoundError):
         scripted.responses.delete(response.id)

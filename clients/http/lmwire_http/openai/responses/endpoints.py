@@ -168,6 +168,12 @@ async def _delete(context: RequestContext, _: None) -> Reply:
     return Json(Deleted(id=id))
 
 
+async def _cancel(context: RequestContext, _: None) -> Reply:
+    _kept(context)
+    problem = "Cannot cancel a synchronous response. Responses do not run in the background here: close the connection"
+    raise ApiError(400, problem, code="invalid_value", param="id")
+
+
 async def _input_items(context: RequestContext, _: None) -> Reply:
     return Json(list_items(_kept(context).input_items(), context.query))
 
@@ -175,7 +181,9 @@ async def _input_items(context: RequestContext, _: None) -> Reply:
 def _kept(context: RequestContext) -> StoredResponse:
     id = context.path_params["id"]
     if (found := context.state.response_store.get(context.key, id)) is None:
-        raise ApiError(404, f"there is no response {id!r}, or it was deleted", code="response_not_found", param="id")
+        # OpenAI's words, with the cause: clients search for them.
+        problem = f"Response with id {id!r} not found: there is none here, or it was deleted"
+        raise ApiError(404, problem, code="response_not_found", param="id")
     return found
 
 
@@ -221,6 +229,13 @@ RESPONSES: Final[Sequence[Endpoint]] = (
         response_type=Deleted,
     ),
     Endpoint(
+        method="POST",
+        path="/v1/responses/{id}/cancel",
+        summary="Refuse to cancel a response, since none runs in the background.",
+        handler=_cancel,
+        response_type=Response,
+    ),
+    Endpoint(
         method="GET",
         path="/v1/responses/{id}/input_items",
         summary="List the input items of a stored response.",
@@ -230,6 +245,5 @@ RESPONSES: Final[Sequence[Endpoint]] = (
 )
 UNSUPPORTED_PATHS: Final[Mapping[str, str]] = {
     "/v1/responses/compact": "conversations are not compacted here; send a shorter one, or `truncation`: auto",
-    "/v1/responses/{id}/cancel": "responses do not run in the background; close the connection to cancel one",
 }
 """Paths of OpenAI's API that are not served, and what to do instead."""
