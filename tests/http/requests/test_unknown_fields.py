@@ -156,7 +156,7 @@ def test_a_stream_and_an_error_have_the_header(mock_server: Server) -> None:
         (CHAT, {"messages": [{**USER, "images": ["aGk="]}]}, "messages[0].images"),
         (CHAT, {"messages": [{**USER, "tool_calls": [CALL]}]}, "messages[0].tool_calls"),
         (COMPLETIONS, {"tools": [TOOL]}, "tools"),
-        (COMPLETIONS, {"grammar": "root ::= x"}, "grammar"),
+        (COMPLETIONS, {"ebnf": "root ::= x"}, "ebnf"),
         (RESPONSES, {"response_format": {"type": "json_object"}}, "response_format"),
         (RESPONSES, {"text": {"format": {"type": "json_object", "scheme": {}}}}, "text.format.scheme"),
         (MESSAGES, {"response_format": {"type": "json_object"}}, "response_format"),

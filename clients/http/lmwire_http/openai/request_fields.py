@@ -10,6 +10,7 @@ from lmwire import GenerateOptions
 from lmwire_protocol import Format
 
 from ..errors import invalid_field
+from ..inference.gbnf import lark_grammar
 from ..inference.options import (
     REPETITION_FIELDS,
     LogitBias,
@@ -27,6 +28,8 @@ UsageChunk: TypeAlias = Literal["empty", "choice"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _SEED_COUNT: Final = 2**53
+_GRAMMAR_CHARACTERS: Final = 2**16
+_FORMATS: Final = ("format", "response_format")
 
 
 def reject_fields(body: object, reasons: Mapping[str, str], path: str = "") -> None:
@@ -98,6 +101,8 @@ class GenerationParams(Struct, kw_only=True, forbid_unknown_fields=True):
     cache_report: bool | None = None
     timeout_ms: int | None = None
     format: Format | None = None
+    grammar: Annotated[str, Meta(max_length=_GRAMMAR_CHARACTERS)] | None = None
+    """A grammar that the answer follows, in llama.cpp's notation (GBNF). Empty: none."""
 
 
 _OPTIONS: Final = shared_fields(
@@ -109,7 +114,7 @@ def generation_options(body: GenerationParams) -> GenerateOptions:
     """Return the fields as the client library takes them.
 
     Raises:
-        ApiError: A logit bias or a sequence breaker is invalid.
+        ApiError: A logit bias, a sequence breaker or a grammar is invalid.
     """
     options: Any = {**given_fields(body, *_OPTIONS), **token_biases(body.logit_bias), **repetition_options(body)}
     if body.temperature is not None:
@@ -118,7 +123,19 @@ def generation_options(body: GenerationParams) -> GenerateOptions:
         options["seed"] = body.seed % _SEED_COUNT
     if body.stop is not None:
         options["stop"] = [body.stop] if isinstance(body.stop, str) else body.stop
+    if body.grammar:
+        options["format"] = _grammar_format(body, body.grammar)
     return options
+
+
+def _grammar_format(body: GenerationParams, grammar: str) -> wire.Format:
+    for name in _FORMATS:
+        if getattr(body, name, None) is not None:
+            raise invalid_field(f"grammar: says what `{name}` says, too; give one of them", "grammar")
+    try:
+        return wire.LarkFormat(grammar=lark_grammar(grammar))
+    except ValueError as error:
+        raise invalid_field(f"grammar: {error}", "grammar") from None
 
 
 def client_field(body: GenerationParams, field: str) -> str:
@@ -128,6 +145,8 @@ def client_field(body: GenerationParams, field: str) -> str:
         body: The request's body.
         field: The path of the worker's field.
     """
+    if body.grammar and field.partition(".")[0] == "format":
+        return "grammar"
     name = field.removesuffix("[0]")
     is_alone = name in ("stop", "banned_strings") and isinstance(getattr(body, name), str)
     return name if is_alone else field

@@ -202,7 +202,7 @@ def image_group_size(body: ChatRequest, default: int | None) -> int | None:
     Raises:
         ApiError: The request asks for groups of images, and its answer cannot come in parts.
     """
-    for name in ("tools", "functions", "n", "response_format", "format", "prefix"):
+    for name in ("tools", "functions", "n", "response_format", "format", "grammar", "prefix"):
         if (value := getattr(body, name)) and value != 1:
             if body.chunk is not None:
                 raise invalid_field(f"chunk: the answer comes in parts, which {name} does not allow", "chunk")
@@ -219,7 +219,7 @@ def client_field(body: ChatRequest, field: str) -> str:
     """
     if field.startswith("messages["):
         return messages.client_field(body.messages, field)
-    if body.format is None and _FORMAT_FIELD.match(field):
+    if body.format is None and not body.grammar and _FORMAT_FIELD.match(field):
         return _FORMAT_FIELD.sub(partial(_schema_path, body), field)
     if _TOOL_FIELD.match(field):
         return _TOOL_FIELD.sub(partial(_tool_path, body), field)
