@@ -46,7 +46,10 @@ def server() -> Iterator[Server]:
 def reading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve a mock worker that reports the progress of each prompt, and then waits."""
     scenario = tmp_path_factory.mktemp("scenario") / "prefill.json"
-    scenario.write_text(json.dumps({"rules": [{"reply": {"progress": PREFILL, "tokens": ["Read."], "then": "wait"}}]}))
+    reply: Any = {"progress": PREFILL, "tokens": ["Read."], "then": "wait"}
+    half = {"progress": PREFILL[:1], "tokens": ["Read."]}
+    rules = [{"match": {name: "half"}, "reply": half} for name in ("last_message", "prompt")]
+    scenario.write_text(json.dumps({"rules": [*rules, {"reply": reply}]}))
     with served("--worker", f"{MOCK} --scenario {scenario}", "--keep-alive", "60") as server:
         yield server
 
@@ -159,6 +162,16 @@ def test_the_progress_of_a_prompt_is_reported_if_the_request_asks_for_it(reading
     assert {report["processed"] for report in reports} <= {20, 60, 100}
     times = [report["time_ms"] for report in reports]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt"), [(CHAT, {"messages": [{"role": "user", "content": "half"}]}), (COMPLETIONS, {"prompt": "half"})]
+)
+def test_the_last_report_says_that_the_prompt_is_done(reading_server: Server, path: str, prompt: Any) -> None:
+    with RawClient(reading_server.url) as client:
+        start_stream(client, path, return_progress=True, **prompt)
+        reports = reports_until(client, 100)
+    assert [(report["cache"], report["processed"]) for report in reports][-1] == (20, 100)
 
 
 @pytest.mark.parametrize("path", [CHAT, COMPLETIONS])

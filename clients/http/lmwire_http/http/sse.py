@@ -80,6 +80,10 @@ class WaitingEvent:
         """Send the event without waiting for the interval, since it has something new after all."""
         self._due.set()
 
+    def withdraw(self) -> None:
+        """Take back `send_now`, since what was new has been sent."""
+        self._due.clear()
+
     async def until_due(self, silence_s: float) -> bool:
         """Wait for `send_now`, and return whether it was called.
 

@@ -174,6 +174,13 @@ class PromptProgress(Struct, kw_only=True):
     """Time since the first prompt was begun, in milliseconds."""
 
 
+class _KnownPrompt(PromptProgress, kw_only=True):
+    """Progress of one prompt."""
+
+    is_answered: bool = False
+    """True once its answer has begun."""
+
+
 class ProgressTracker:
     """The progress of one request's prompts. The waiting event reports it as soon as it changes.
 
@@ -192,8 +199,9 @@ class ProgressTracker:
     ) -> None:
         self._is_wanted = is_wanted
         self._so_far = so_far
+        self._encode = encode
         self._started_at = 0.0
-        self._prompts: dict[int, PromptProgress] = {}
+        self._prompts: dict[int, _KnownPrompt] = {}
         self._has_changed = False
         self.waiting = WaitingEvent(lambda: encode(self._take_change()))
 
@@ -204,6 +212,24 @@ class ProgressTracker:
             prompt: The number of the generation's prompt in the request.
         """
         return {"on_progress": partial(self._note, prompt)} if self._is_wanted or self._so_far else {}
+
+    def begin_answer(self, prompt: int = 0) -> bytes:
+        """Return the encoded report that a prompt is done; empty if there is none to send.
+
+        The worker reports at intervals, so the last part of a prompt can be missing. Its answer shows that it is done.
+
+        Args:
+            prompt: The number of the prompt whose answer has something to send.
+        """
+        if (known := self._prompts.get(prompt)) is None or known.is_answered:
+            return b""
+        known.is_answered = True
+        if known.processed < known.total:
+            self._report(prompt, known.total, known.total)
+        if not self._has_changed:
+            return b""
+        self.waiting.withdraw()
+        return self._encode(self._take_change())
 
     def _note(self, prompt: int, progress: events.Progress) -> None:
         if progress.stage != "prefill" or progress.total is None:
@@ -218,7 +244,7 @@ class ProgressTracker:
         if not self._prompts:
             self._started_at = now
         if (known := self._prompts.get(prompt)) is None:
-            known = self._prompts[prompt] = PromptProgress(total=total, cache=current, processed=0, time_ms=0)
+            known = self._prompts[prompt] = _KnownPrompt(total=total, cache=current, processed=0, time_ms=0)
         known.processed = current
         known.time_ms = round((now - self._started_at) * 1000)
         self._has_changed = True

@@ -90,7 +90,7 @@ class ChatGeneration:
         """Yield the chat completion's chunks as they come."""
         async with self.generation(self.messages, progress_of=0) as generation:
             async for batch in generation:
-                if frames := self.encoder.deltas(batch, 0):
+                if frames := self._progress.begin_answer() + self.encoder.deltas(batch, 0):
                     yield frames
             self.encoder.note_end(0, generation.result)
         yield self.encoder.end(generation.result)

@@ -157,7 +157,7 @@ class CompletionGeneration:
         async with aclosing(self._prompts.stream(self._progress)) as items:
             async for number, item in items:
                 frames = encoder.deltas(number, item) if isinstance(item, list) else encoder.finish_prompt(number, item)
-                if frames:
+                if frames := self._progress.begin_answer(number) + frames:
                     yield frames
         yield encoder.end()
 
