@@ -74,6 +74,7 @@ def gguf(folder: Path, tmp_path: Path) -> Path:
         "tokenizer.ggml.tokens": [*tokens.values()],
         "tokenizer.ggml.token_type": mx.array(kinds, dtype=mx.int32),
         "tokenizer.ggml.merges": [" ".join(merge) for merge in tokenizer["model"]["merges"]],
+        "general.license": "apache-2.0",
         "tokenizer.chat_template": json.loads((folder / "tokenizer_config.json").read_text())["chat_template"],
     }
     mx.save_gguf(str(tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf"), arrays, metadata)
@@ -84,6 +85,8 @@ def test_the_folder_answers_as_the_model_from_which_the_file_was_made(gguf: Path
     convert(gguf, tmp_path / "converted")
     sampling = json.loads((tmp_path / "converted/generation_config.json").read_text())
     assert sampling == {"do_sample": True, "temperature": 0.2, "top_p": 0.9}, "a server's default, with sense"
+    card = (tmp_path / "converted/README.md").read_text()
+    assert card == "---\nlicense: apache-2.0\n---\n", "what /api/show reports"
     before, after = open_runner(folder), open_runner(tmp_path / "converted")
     for prompt in ("ka lo mi", "<|im_start|>user\nru se<|im_end|>\n"):
         request = Generate(prompt=prompt, max_tokens=12)

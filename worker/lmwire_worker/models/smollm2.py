@@ -65,6 +65,8 @@ def convert(gguf: Path, folder: Path) -> None:
     (folder / "generation_config.json").write_text(json.dumps(_SAMPLING, indent=1))
     (folder / "tokenizer_config.json").write_text(json.dumps(_tokenizer_config(facts), indent=1))
     _tokenizer(facts).save(str(folder / "tokenizer.json"))
+    if licence := facts.get("general.license"):
+        (folder / "README.md").write_text(f"---\nlicense: {licence}\n---\n")
 
 
 def _bits(scales: str, weights: dict[str, Any]) -> int:
