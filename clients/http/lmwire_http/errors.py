@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from lmwire import (
     LmwireError,
@@ -39,8 +39,18 @@ _HTTP_ADVICE: Final = "; serve a smaller model"
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest message of an error, and longest path of its field: both may repeat what the client sent."""
 
+_OVERFLOW: Final = re.compile(r"\b(\d+) tokens(?: at least)?, and the (?:context holds|model takes) (\d+)\b")
+"""The part of a worker's error with the length of the prompt and that of the context."""
+
 RenameField = Callable[[str], str | None]
 """Maps the path of a worker's field, such as `messages[0].content`, to the client's path, if the client wrote one."""
+
+
+class Overflow(NamedTuple):
+    """A prompt that the context cannot hold, in tokens."""
+
+    prompt: int
+    context: int
 
 
 class ApiError(Exception):
@@ -53,6 +63,7 @@ class ApiError(Exception):
         param: The path of the invalid field.
         retry_after: Seconds after which the same request may succeed.
         headers: Further response headers.
+        overflow: The lengths of a prompt that is too long, if they are known.
     """
 
     def __init__(
@@ -64,12 +75,13 @@ class ApiError(Exception):
         param: str | None = None,
         retry_after: float | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
+        overflow: Overflow | None = None,
     ) -> None:
         message = _shortened(message)
         super().__init__(message)
         self.status, self.message, self.code = status, message, code
         self.param = param and _shortened(param)
-        self.retry_after, self.headers = retry_after, headers
+        self.retry_after, self.headers, self.overflow = retry_after, headers, overflow
 
     @property
     def retryable(self) -> bool:
@@ -150,7 +162,9 @@ def api_error(error: LmwireError, rename: RenameField = lambda field: field) -> 
             message = _PIPE_ADVICE.sub(_HTTP_ADVICE, error.event.error)
             if error.field and param and message.lstrip("`").startswith(error.field):
                 message = message.replace(error.field, param, 1)
-            return ApiError(status, message, code=error.code, param=param, retry_after=retry_after)
+            found = _OVERFLOW.search(message) if error.code == "context_overflow" else None
+            overflow = found and Overflow(int(found[1]), int(found[2]))
+            return ApiError(status, message, code=error.code, param=param, retry_after=retry_after, overflow=overflow)
         case UnsupportedByWorker():
             return ApiError(501, str(error), code=error.code)
         case RequestTimeout():

@@ -53,7 +53,9 @@ def test_a_shorter_context_holds_less(plain: Server) -> None:
     with served(TINY, "--context-len", "64") as server:
         refused = asked(server.url, "POST", CHAT, long)
     assert refused.status == 400
-    assert refused.json["error"]["code"] == "context_length_exceeded"
+    error = refused.json["error"]
+    assert (error["code"], error["type"]) == ("context_length_exceeded", "exceed_context_size_error")
+    assert (error["n_ctx"], error["n_prompt_tokens"] > 100) == (64, True)
     assert asked(plain.url, "POST", CHAT, long).status == 200
 
 

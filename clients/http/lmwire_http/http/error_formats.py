@@ -65,6 +65,10 @@ class OpenAIProblem(msgspec.Struct, frozen=True):
     retryable: bool
     """True if the same request may succeed later."""
     request_id: str
+    n_prompt_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    """For a prompt that is too long: its tokens, or as many as it has at least. llama.cpp has this and the next one."""
+    n_ctx: int | msgspec.UnsetType = msgspec.UNSET
+    """For a prompt that is too long: the tokens that the context holds."""
 
 
 class OpenAIError(msgspec.Struct, frozen=True):
@@ -107,13 +111,21 @@ def _openai_error(error: ApiError, request_id: str) -> OpenAIError:
     return OpenAIError(
         OpenAIProblem(
             message=error.message,
-            type=_OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error")),
+            type=_openai_type(error),
             param=error.param,
             code=_OPENAI_CODES.get(error.code, error.code),
             retryable=error.retryable,
             request_id=request_id,
+            n_prompt_tokens=error.overflow.prompt if error.overflow else msgspec.UNSET,
+            n_ctx=error.overflow.context if error.overflow else msgspec.UNSET,
         )
     )
+
+
+def _openai_type(error: ApiError) -> str:
+    if error.code == "context_overflow":
+        return "exceed_context_size_error"  # llama.cpp's, whose clients look at the type; OpenAI's look at the code
+    return _OPENAI_TYPES.get(error.status, _default_type(error.status, "server_error"))
 
 
 def _anthropic_error(error: ApiError, request_id: str) -> AnthropicError:
