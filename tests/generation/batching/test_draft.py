@@ -302,7 +302,7 @@ def repeating(folder_of: FolderOf) -> GenerationRunner:
 LOOPING: list[int] = [10, 20, 30, 40] * 6
 """A prompt that repeats itself, so that each of its tokens has a proposal."""
 FEW: dict[int, float] = {50: 90.0, 60: 90.0, 70: 90.0}
-"""A bias to so few tokens that many proposals are right in part."""
+"""A bias to three tokens: proposals are then right, wrong, or right in their first tokens."""
 
 
 @pytest.mark.parametrize("name", REQUESTS)
