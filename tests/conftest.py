@@ -40,14 +40,19 @@ tempfile.tempdir = temporary
 
 
 slow_work = SlowWork()
-WHOLLY_SLOW = re.compile(r"^pytestmark = .*\b(slow|nightly)\b", re.MULTILINE)
+WHOLLY = {
+    "not slow": re.compile(r"^pytestmark = .*\b(slow|nightly)\b", re.MULTILINE),
+    "not nightly": re.compile(r"^pytestmark = .*\bnightly\b", re.MULTILINE),
+}
+"""Marks of whole files, by the selection of tests that leaves them out."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files whose tests are all slow, if those are left out: an import costs more than most fast tests."""
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+    """Leave out files none of whose tests are selected: an import costs more than most fast tests."""
+    mark = WHOLLY.get(config.option.markexpr)
+    if mark is None or collection_path.suffix != ".py":
         return None
-    return True if WHOLLY_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+    return True if mark.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -57,6 +57,8 @@ HABITS: Final = (
 
 DESCRIBED: Final = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
 """Nodes whose docstrings open with an imperative verb."""
+BLOCKS: Final = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields of nodes that have statements in them."""
 
 
 class Place(NamedTuple):
@@ -69,18 +71,31 @@ class Place(NamedTuple):
 
 
 def prose_of_python(source: str) -> Iterator[Place]:
-    """Yield the docstrings' and the comments' lines of a Python file."""
+    """Yield the lines of a Python file's docstrings, and of its comments if one may have a habit."""
     tree = ast.parse(source)
-    described = {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, DESCRIBED) and node.body}
-    for node in ast.walk(tree):
+    described = {id(node.body[0]) for node in _statements(tree) if isinstance(node, DESCRIBED) and node.body}
+    for node in _statements(tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 for offset, line in enumerate(text.splitlines()):
                     opens = offset == 0
                     yield Place(node.lineno + offset, line, opens, opens and id(node) in described)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield Place(token.start[0], token.string)
+    # Only the tokenizer knows which # begins a comment, but it takes longer than all else.
+    maybe = [line[line.index("#") :] for line in source.splitlines() if "#" in line]
+    if any(habit.pattern.search(line) for line in maybe for habit in HABITS):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield Place(token.start[0], token.string)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the module and the statements in it. Expressions are far more, and have no docstrings."""
+    found: list[ast.AST] = [tree]
+    while found:
+        node = found.pop()
+        if not isinstance(node, ast.expr):
+            yield node
+            found += (child for name in BLOCKS for child in getattr(node, name, ()))
 
 
 def prose_of_markdown(source: str) -> Iterator[Place]:
