@@ -153,6 +153,10 @@ lua: $(STAMP) ## check and test the Neovim plugin, where nvim is installed
 	LMWIRE=$(CURDIR)/$(BIN)/lmwire $(NVIM) -c "luafile examples/neovim/test/run.lua" </dev/null; \
 	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- $(NVIM) -c "luafile examples/neovim/test/conformance_driver.lua"
 
+# npm notes in node_modules what it has installed. To install that again would take longer than the tests.
+NPM_CI := [ node_modules/.package-lock.json -nt package-lock.json ] && [ node_modules/.package-lock.json -nt package.json ] \
+	|| "$$npm" ci --silent
+
 # The AI SDK needs Node 22. Where `node` is older, its provider runs with the Node that the tests of clients install.
 node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Electron app and the VS Code extension, where npm is installed
 	@if ! npm=$$(command -v npm); then \
@@ -168,7 +172,7 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 			}; \
 			path=$$newer:$$PATH; \
 		fi; \
-		(cd $$package; PATH=$$path "$$npm" ci --silent) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
+		(cd $$package; PATH=$$path; $(NPM_CI)) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
 		(set -x; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent); \
 	done; \
 	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- node clients/node/dist/test/conformance-driver.js
