@@ -93,11 +93,13 @@ def _checking(item: pytest.Item) -> Iterator[None]:
         )
 
 
-def pytest_collection_finish() -> None:
-    """Exempt the objects of the collected tests and their imports from garbage collection.
+@pytest.fixture(scope="module", autouse=True)
+def exempt_what_is_there() -> None:
+    """Exempt all objects that are there from garbage collection, before the first test of each file.
 
-    These objects live until the end. Garbage is collected often: before each test of the client, and when a model is
-    freed. Each collection would search all of these objects, for a third of a second.
+    The collected tests, their imports and the reports of earlier tests live until the end. Garbage is collected often:
+    before each test of the client, and when a model is freed. Each collection would search all of these objects, for
+    a third of a second.
     """
     gc.collect()
     gc.freeze()
