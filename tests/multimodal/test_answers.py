@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat, ChoiceFormat, Generate, RegexFormat, Tokenize
 from lmwire_worker.generation.runner import GenerationRunner
 from support.media.shown_images import expected, expected_steps, image, shown
+from support.nightly import nightly_but
 from support.runners.generation_runners import Answer, Driver, ask, ask_alone, choices, gather
 
 pytestmark = pytest.mark.slow
@@ -89,7 +90,7 @@ def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, 
     assert len(alone[4].logprobs) == len(alone[4].token_ids)
 
 
-@pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
+@pytest.mark.parametrize("family", nightly_but({"gemma3"}, ["qwen2_5_vl", "gemma3"]))
 def test_requests_may_come_while_others_are_answered(runner: GenerationRunner) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS]
     alone = ask_alone(runner, *requests)

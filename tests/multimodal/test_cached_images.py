@@ -11,6 +11,7 @@ from lmwire_worker.engine.load_context import DiskCacheOptions
 from lmwire_worker.generation.runner import GenerationRunner
 from lmwire_worker.loading.model_loader import MlxModelLoader
 from support.media.shown_images import answered, image, said, shown
+from support.nightly import nightly_but
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, gather
 
 pytestmark = pytest.mark.slow
@@ -135,7 +136,7 @@ def test_a_check_of_what_is_cached_of_an_image_finds_it_right(runner: Generation
     assert stats.mismatches == 0
 
 
-@pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
+@pytest.mark.parametrize("family", nightly_but({"gemma3"}, ["qwen2_5_vl", "gemma3"]))
 def test_the_next_worker_finds_images_on_disk(folder_of: FolderOf, tmp_path: Path, family: str) -> None:
     settings = DiskCacheOptions(tmp_path / "cache", 1 << 30, print)
     question = shown("It is of a size that is worth a file. " * 4, image(5, 160, 160), "What is it?")

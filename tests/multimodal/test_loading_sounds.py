@@ -14,9 +14,12 @@ from lmwire_worker.multimodal.media_input import MediaInput
 from lmwire_worker.multimodal.network import MultimodalNetwork
 from random_vision import HEARING, write_vision_model
 from support.media.shown_images import expected, image, image_of, shown, sound, sound_of
+from support.nightly import nightly_but
 from support.runners.generation_runners import FolderOf, RunnerOf, ask, gather, open_runner
 
 pytestmark = pytest.mark.slow
+
+EACH = nightly_but({"qwen3_omni_moe"}, HEARING)
 
 
 def rendered(runner: GenerationRunner, request: Chat) -> str:
@@ -42,7 +45,7 @@ def test_a_vision_model_gets_a_note_for_a_sound(runner_of: RunnerOf) -> None:
     deaf(runner_of("qwen2_5_vl"))
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_a_model_with_other_sound_features_than_in_mlx_vlm_takes_only_images(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -59,7 +62,7 @@ def test_a_model_with_other_sound_features_than_in_mlx_vlm_takes_only_images(
     deaf(open_runner(folder_of(family)))
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_a_model_whose_sound_encoder_fails_takes_only_images(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -74,7 +77,7 @@ def test_a_model_whose_sound_encoder_fails_takes_only_images(
     deaf(open_runner(folder_of(family)))
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_a_processor_without_a_maximum_sound_length_gets_no_sounds(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -96,7 +99,7 @@ def test_an_audio_model_of_mlx_vlm_gets_a_note_for_an_image(tmp_path: Path) -> N
     assert answer.token_ids == expected(folder, question)
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -112,7 +115,7 @@ def test_a_model_that_takes_neither_as_it_does_in_mlx_vlm_is_refused(
     assert error.value.code == "unsupported"
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
     folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -123,7 +126,7 @@ def test_a_model_that_hears_and_is_wrong_in_a_batch_answers_one_at_a_time(
     assert ask(runner, shown(sound(1), "What is it?"))[0].error is None
 
 
-@pytest.mark.parametrize("family", HEARING)
+@pytest.mark.parametrize("family", EACH)
 def test_sounds_keep_their_places_among_the_texts(runner_of: RunnerOf, family: str) -> None:
     runner = runner_of(family)
     parts = [TextPart(text="Hear "), sound(1), TextPart(text=" and see "), image(1), TextPart(text=".")]

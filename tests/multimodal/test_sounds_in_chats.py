@@ -12,6 +12,7 @@ from lmwire_worker.generation.runner import GenerationRunner
 from random_vision import HEARING
 from support.media.reading_media import TONES
 from support.media.shown_images import Part, answered, expected, image, image_of, said, shown, sound, sound_of
+from support.nightly import nightly_but
 from support.runners.generation_runners import Answer, Driver, ask, ask_alone, gather
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ ONE, OTHER, LONG = sound(1), sound(2), sound(3, 2.5)
 IMAGE = image(1)
 
 
-@pytest.fixture(params=HEARING)
+@pytest.fixture(params=nightly_but({"gemma4"}, HEARING))
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
 
