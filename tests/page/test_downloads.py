@@ -11,6 +11,8 @@ from support.http.http_server import Server, served_process
 from support.models.fake_hub import Hub, only_hub
 from support.page.chat_page import ChatPage, profile
 
+pytestmark = pytest.mark.nightly
+
 ID = "owner/tiny-chat"
 
 
@@ -38,7 +40,6 @@ def ask_size(page: ChatPage, name: str = ID) -> None:
     page.tab.locator("[data-input=hub-model]").press("Enter")
 
 
-@pytest.mark.slow
 def test_a_model_is_downloaded_after_its_size_was_shown_and_can_be_chosen(page: ChatPage, hub: Hub) -> None:
     open_dialog(page)
     ask_size(page)
@@ -55,7 +56,6 @@ def test_a_model_is_downloaded_after_its_size_was_shown_and_can_be_chosen(page: 
     expect(page.tab.locator(f"[data-model='{ID}']")).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_a_download_shows_its_progress_survives_a_reload_and_is_cancelled(page: ChatPage, hub: Hub) -> None:
     hub.stall = "model.safetensors"
     open_dialog(page)
@@ -73,7 +73,6 @@ def test_a_download_shows_its_progress_survives_a_reload_and_is_cancelled(page: 
     expect(page.tab.locator("[data-input=hub-model]")).to_be_focused()
 
 
-@pytest.mark.nightly
 def test_a_model_that_the_hub_has_not_got_is_a_problem_with_a_remedy(page: ChatPage) -> None:
     open_dialog(page)
     with page.reporting_an_error():
@@ -82,7 +81,6 @@ def test_a_model_that_the_hub_has_not_got_is_a_problem_with_a_remedy(page: ChatP
     expect(page.tab.locator("[data-action=download]")).to_have_count(0)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_dialog_is_accessible_in_both_themes(browser: Browser, server: Server, hub: Hub, scheme: str) -> None:
     hub.stall = "model.safetensors"
@@ -103,7 +101,6 @@ def check(page: ChatPage) -> None:
     assert found.violations_count == 0, found.generate_report()
 
 
-@pytest.mark.nightly
 def test_the_page_offers_no_download_where_the_operator_allows_none(context: BrowserContext, hub: Hub) -> None:
     with served_process() as server:
         page = ChatPage(context, server.url)

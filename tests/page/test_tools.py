@@ -14,7 +14,7 @@ from support.http.http_server import MOCK, Server, served_process, wait_until
 from support.mcp.running import config_file, tool_server
 from support.page.chat_page import ChatPage, body_of, profile
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def rule(message: str, reply: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +122,6 @@ def test_a_server_that_has_failed_is_named_without_its_secrets(page: ChatPage) -
     assert "secret" not in page.tab.evaluate("fetch('v1/mcp/tools').then((response) => response.text())")
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1180, 360])
 def test_the_choice_and_the_question_are_accessible(browser: Browser, server: Server, scheme: Any, width: int) -> None:
