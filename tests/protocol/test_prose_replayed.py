@@ -20,6 +20,7 @@ from support.models.infill_tokenizers import write_infill_model
 from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
 from support.models.random_synthesis import write_qwen3_tts
+from support.nightly import nightly_but
 from support.process.worker_process import TERMINALS, Event, WorkerProcess
 from support.protocol import prose
 from support.protocol.prose import Transcript
@@ -76,6 +77,18 @@ SETTINGS: dict[tuple[str, str], Setting] = {
 TRANSCRIPTS = prose.transcripts("transcript")
 
 
+def _first_id(transcript: Transcript) -> str:
+    return str(json.loads(transcript.lines[0][1])["id"])
+
+
+def _setting(transcript: Transcript) -> Setting:
+    return SETTINGS.get((transcript.heading, _first_id(transcript)), Setting())
+
+
+ABOUT_TEXT = [each for each in TRANSCRIPTS if _setting(each).model in (None, TINY)]
+"""Conversations for each commit. The others load libraries for as long as all of these take together."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("replayed")
@@ -103,12 +116,14 @@ def hub(folder: Path, tmp_path: Path) -> Iterator[Hub]:
 
 
 @pytest.mark.parametrize(
-    "transcript", TRANSCRIPTS, ids=lambda item: f"{item.document}, {item.heading}, line {item.number}"
+    "transcript",
+    nightly_but(ABOUT_TEXT, TRANSCRIPTS),
+    ids=lambda item: f"{item.document}, {item.heading}, line {item.number}",
 )
 def test_a_real_worker_has_the_conversation(
     transcript: Transcript, models: dict[str, Callable[[], str]], hub: Hub, folder: Path, tmp_path: Path
 ) -> None:
-    setting = SETTINGS.get((transcript.heading, _first_id(transcript)), Setting())
+    setting = _setting(transcript)
     environment = _hub_for(hub, transcript, tmp_path)
     arguments: list[str] = []
     if "audio" in setting.changes.get("92", {}):
@@ -125,10 +140,6 @@ def test_a_real_worker_has_the_conversation(
         start = len(worker.events)
         _converse(worker, transcript, setting, start)
         _compare(transcript, worker.events[start:], {command["id"] for command in setting.before})
-
-
-def _first_id(transcript: Transcript) -> str:
-    return str(json.loads(transcript.lines[0][1])["id"])
 
 
 def _hub_for(hub: Hub, transcript: Transcript, home: Path) -> dict[str, str]:
