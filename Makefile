@@ -16,9 +16,9 @@ SEEING := .cache/random-seeing
 
 # A name of its own, since `make -n test` would run a recipe that contains $(MAKE).
 OTHERS := $(MAKE) --no-print-directory -j3 c go lua node rust
-# `make test` sets SAMPLE. Then one compiler checks the C host, and the linters and sanitizers that compile everything
-# once more do not run, nor the kit's cases but these. They alone show what a host writes: tests/conformance_host compares
-# what users of all hosts receive.
+# `make test` sets SAMPLE. Then one compiler checks the C host, the examples for Node are only compiled, and the linters and
+# sanitizers that compile everything once more do not run, nor the kit's cases but these. They alone show what a host
+# writes: tests/conformance_host compares what users of all hosts receive.
 SAMPLE :=
 KIT := $(if $(SAMPLE),--only commands)
 
@@ -173,7 +173,9 @@ node: $(STAMP) ## check and test the Node client, the AI SDK provider, the Elect
 			path=$$newer:$$PATH; \
 		fi; \
 		(cd $$package; PATH=$$path; $(NPM_CI)) || { echo "$$package cannot be installed, so it is not tested"; [ "$$CI" != true ]; exit; }; \
-		(set -x; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" test --silent); \
+		script=test; \
+		case "$(SAMPLE) $$package" in yes\ examples/*) script=build;; esac; \
+		(set -x; export PATH="$$path"; cd $$package; "$$npm" run --silent lint; "$$npm" run --silent $$script); \
 	done; \
 	$(BIN)/lmwire conformance host --timeout 120 $(KIT) -- node clients/node/dist/test/conformance-driver.js
 
