@@ -55,7 +55,7 @@ def truncate(path: Path) -> None:
 
 
 def listed(cache: Path, *options: str) -> dict[str, dict[str, Any]]:
-    models = json.loads(lmwire("models", "--json", *options, HF_HUB_CACHE=str(cache)).stdout)
+    models = json.loads(lmwire("models", "--json", *options, HF_HUB_CACHE=str(cache), XDG_CACHE_HOME=str(cache)).stdout)
     return {model["id"]: model for model in models}
 
 
@@ -104,7 +104,7 @@ def test_for_people_it_is_a_table(cache: Path) -> None:
 
 
 def test_an_empty_cache_is_not_an_error(tmp_path: Path) -> None:
-    shown = lmwire("models", HF_HUB_CACHE=str(tmp_path / "nothing"))
+    shown = lmwire("models", HF_HUB_CACHE=str(tmp_path / "nothing"), XDG_CACHE_HOME=str(tmp_path))
     assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 2)
     assert "lmwire chat owner/name" in shown.stderr
     assert list(listed(tmp_path)) == ["builtin:tiny"]

@@ -277,7 +277,7 @@ def test_odd_folders_hide_no_other_in_a_listing(tmp_path: Path) -> None:
     refs = tmp_path / "models--owner--piped" / "refs"
     refs.mkdir(parents=True)
     pipe(refs / "main")
-    shown = lmwire("models", "--json", HF_HUB_CACHE=str(tmp_path))
+    shown = lmwire("models", "--json", HF_HUB_CACHE=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
     can_run = {model["id"] for model in json.loads(shown.stdout)}
     assert (
         {"builtin:tiny", "owner/good"} <= can_run <= {"builtin:tiny", "owner/good", "owner/odd-types", "owner/odd-bits"}
@@ -327,7 +327,7 @@ def test_a_listing_that_is_stuck_shows_in_time_what_it_has_found(tmp_path: Path)
     cached(tmp_path, "first", "stuck")
     shown = subprocess.run(
         [sys.executable, "-c", STUCK.replace("PASSED", "1e6"), "--json"],
-        env=os.environ | {"HF_HUB_CACHE": str(tmp_path)},
+        env=os.environ | {"HF_HUB_CACHE": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         timeout=SECONDS,
         check=True,

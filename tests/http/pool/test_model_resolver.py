@@ -253,6 +253,7 @@ async def test_the_real_listing_knows_the_cache_the_built_in_model_and_any_folde
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no model of a package
     snapshot = tmp_path / "hub" / "models--owner--Cached" / "snapshots" / ("a" * 40)
     random_model.write_model(snapshot)
     (refs := tmp_path / "hub" / "models--owner--Cached" / "refs").mkdir()

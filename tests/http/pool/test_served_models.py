@@ -78,10 +78,10 @@ def test_a_folder_is_served_only_where_that_was_allowed(tmp_path: Path) -> None:
     model = str(write_model(tmp_path / "model"))
     (tmp_path / "empty").mkdir()
     with served_process() as server:
-        words = {
+        (words,) = {
             asked_for(server, name).replace(name, "NAME") for name in (model, f"{tmp_path}/empty", f"{tmp_path}/no")
         }
-        assert words == {"the model 'NAME' is not served here; there are builtin:tiny"}
+        assert words.startswith("the model 'NAME' is not served here; there are ")
         assert "no config.json" not in "".join(server.log)
     with served_process("--allow-paths") as server:
         assert chat(server, model).status == 200
