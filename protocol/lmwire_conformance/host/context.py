@@ -115,6 +115,21 @@ class CaseContext:
         self._workers.append(worker)
         return worker
 
+    def fork(self, worker: PlayedWorker, *, daemon: bool) -> PlayedWorker:
+        """Let a worker start a child that holds its pipes open, and return the child.
+
+        Args:
+            worker: The worker.
+            daemon: The child leaves the worker's process group.
+
+        Raises:
+            Inconclusive: the child did not come in time. Without it, a host has nothing to withstand.
+        """
+        worker.fork(daemon=daemon)
+        if (child := self.next_worker(self.timeout)) is None:
+            raise Inconclusive("a child of the worker", f"none within {self.timeout:g} s")
+        return child
+
     def start(self) -> PlayedWorker:
         """Instruct the host to start a worker, answer its `hello`, and return the worker."""
         worker = self.spawn()

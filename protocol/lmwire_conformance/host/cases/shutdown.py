@@ -114,10 +114,9 @@ def sends_sigkill_last(context: CaseContext) -> None:
 def closes_although_a_process_holds_the_pipes(context: CaseContext, daemon: bool) -> None:
     """Kill a child in the worker's process group, and do not wait for one that has left the group."""
     worker = context.start()
-    worker.fork(daemon=daemon)
-    child = context.next_worker(context.timeout)
+    child = context.fork(worker, daemon=daemon)
     context.close()
-    if child and not daemon:
+    if not daemon:
         child.expect_killed()
 
 

@@ -134,11 +134,10 @@ def loses_requests_at_the_end_of_the_process(context: CaseContext, daemon: bool)
     """Report requests as lost, although a child of the worker holds stdout open, and kill a child in its group."""
     worker = context.start()
     worker.write(wire.token(context.request("a").id, "so far"))
-    worker.fork(daemon=daemon)
-    child = context.next_worker(context.timeout)
+    child = context.fork(worker, daemon=daemon)
     worker.end(-SIGKILL)
     context.driver.expect_failed("a", "worker_lost", text="so far")
-    if child and not daemon:
+    if not daemon:
         child.expect_killed()
 
 
