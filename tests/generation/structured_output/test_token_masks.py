@@ -45,7 +45,7 @@ def allowed(speaker: Speaker, constraint: Constraint, newest: int = 0) -> set[in
 def test_rows_without_a_constraint_keep_their_logits(speaker: Speaker) -> None:
     logits = mx.random.normal((3, speaker.size))
     before = np.array(logits)
-    after = np.array(TokenMasks([None, speaker.constraint(generate("a")), None])(logits, [0, 0, 0]))
+    after = np.array(TokenMasks([None, speaker.constraint(generate("a")), None])(logits, mx.array([0, 0, 0])))
     assert (after[[0, 2]] == before[[0, 2]]).all()
     (letter,) = tokens(speaker, "a")
     assert np.flatnonzero(np.isfinite(after[1])).tolist() == [letter]
@@ -110,9 +110,10 @@ def test_a_row_that_leaves_its_grammar_fails_alone(speaker: Speaker) -> None:
 
 def test_a_gpu_unpacks_the_same_masks(speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
     constraint = speaker.constraint(generate("[a-z ]+"))
-    on_cpu = allowed_tokens(TokenMasks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    rows = token_masks.MIN_THREADED_ROWS  # another thread fills them, on a GPU
+    on_cpu = allowed_tokens(TokenMasks([constraint.fork() for _ in range(rows)]), [0] * rows, speaker.size)
     monkeypatch.setattr(token_masks.mx, "default_device", lambda: mx.gpu)
-    on_gpu = allowed_tokens(TokenMasks([constraint.fork(), constraint.fork()]), [0, 0], speaker.size)
+    on_gpu = allowed_tokens(TokenMasks([constraint.fork() for _ in range(rows)]), [0] * rows, speaker.size)
     assert (on_cpu == on_gpu).all()
     assert on_cpu.any() and not on_cpu.all()
 
@@ -218,7 +219,7 @@ def written(speaker: Speaker, request: Chat, markers: tuple[str, str], preferred
     for token in tokens(speaker, preferred):
         logits = mx.zeros((1, speaker.size))
         logits[0, token] = 1.0
-        newest = int(np.asarray(masks(logits, [newest])[0]).argmax())
+        newest = int(np.asarray(masks(logits, mx.array([newest]))[0]).argmax())
         answer += speaker.tokenizer.decode([newest])
     return answer
 

@@ -111,7 +111,7 @@ class Speaker:
 
 def allowed_tokens(masks: TokenMasks, newest: Sequence[int], size: int) -> np.ndarray:
     """Return the tokens that each row may have next: bool, [B, V]."""
-    logits: Any = masks(mx.zeros((len(newest), size)), newest)
+    logits: Any = masks(mx.zeros((len(newest), size)), mx.array([*newest]))
     return np.isfinite(np.asarray(logits))
 
 

@@ -188,10 +188,7 @@ class StepSampler:
         """
         logits = self._process(raw, newest) if self._process is not None else raw
         if self._masks is not None:
-            if mx.default_device() == mx.cpu:
-                mx.async_eval(logits)  # runs while the masks are made; on a GPU a second start costs more than it saves
-            tokens_so_far: Any = newest.tolist()
-            logits = self._masks(logits, tokens_so_far)
+            logits = self._masks(logits, newest)
         tokens = self._sample(logits)
         if self._logprobs is None:
             mx.async_eval(tokens)

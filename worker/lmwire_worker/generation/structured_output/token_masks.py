@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from .constraint import Constraint
 
 SERIAL_FILL_S: Final = 1e-3
 """Time in which masks are filled one by one, in seconds. Most are done sooner than other threads could start."""
+MIN_THREADED_ROWS: Final = 16
+"""Rows from which a thread of its own fills their masks. Fewer take less time than a second start of an evaluation."""
 
 
 class TokenMasks:
@@ -25,22 +28,34 @@ class TokenMasks:
         self._rows = len(constraints)
         self._constrained = [(row, constraint) for row, constraint in enumerate(constraints) if constraint is not None]
 
-    def __call__(self, logits: mx.array, newest: Sequence[int]) -> mx.array:
+    def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
         """Return logits [B, V] with -inf for each token that the row's constraint forbids.
+
+        The logits are evaluated while the masks are made. On a CPU their start is short. On a GPU it takes longer than
+        the masks, and lets another thread run meanwhile.
 
         Never raises, and never forbids all tokens of a row. A constraint that fails sets its `error`, and allows every
         token from then on.
 
         Args:
-            logits: The logits, [B, V]. They may be under evaluation while the masks are computed.
-            newest: The newest token of each row: before the first step, the last token of its prompt.
+            logits: The logits, [B, V].
+            newest: The newest token of each row [B]: before the first step, the last token of its prompt.
         """
+        if on_cpu := mx.default_device() == mx.cpu:
+            mx.async_eval(logits)
+        tokens: Any = newest.tolist()
         for row, constraint in self._constrained:
-            constraint.push(newest[row])
+            constraint.push(tokens[row])
         bound = [(row, constraint) for row, constraint in self._constrained if constraint.binds]
         if not bound:
             return logits
-        bits = _fill([constraint for _, constraint in bound])
+        constraints = [constraint for _, constraint in bound]
+        if on_cpu or len(bound) < MIN_THREADED_ROWS:
+            bits = _fill(constraints)
+        else:
+            filled = _thread().submit(_fill, constraints)
+            mx.async_eval(logits)
+            bits = filled.result()
         if len(bound) == self._rows:
             masked = _apply(bits, logits)
         else:
@@ -56,6 +71,12 @@ class TokenMasks:
                 masked[row] = _apply(bits, masked[row : row + 1])[0]
                 masked[row, preferred] = score
         return masked
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """Return the thread that fills masks while the engine's starts an evaluation."""
+    return ThreadPoolExecutor(1, "masks")
 
 
 @cache
