@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmwire_protocol import Generate
 from lmwire_worker.generation import prefill_policy as policy
 from lmwire_worker.generation.batching import Batch, batch, round_shape
-from lmwire_worker.generation.batching.rows import MAX_ROUNDED_TOKENS
+from lmwire_worker.generation.batching.padding import MAX_ROUNDED_TOKENS
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import MAX_PREFILL_BATCH, GenerationRunner
 from support.runners.generation_runners import (

@@ -6,7 +6,8 @@ predecessor's tokens are delivered. The caller decides whether a step prefills o
 """
 
 from .batch import Batch, assign_buckets, max_padding_tokens
-from .rows import PromptProgress, Row, compiles_each_shape, prefill, round_shape, supports_padding
+from .padding import compiles_each_shape, round_shape, supports_padding
+from .rows import PromptProgress, Row, prefill
 from .speculative import SpeculativeBatch, TargetDraftPair
 
 __all__ = [

@@ -11,7 +11,8 @@ from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
 from ..caches import Checkpoint
-from .rows import PromptProgress, Row, RowGroup, RowState, compiles_each_shape, round_shape
+from .padding import compiles_each_shape, round_shape
+from .rows import PromptProgress, Row, RowGroup, RowState
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""

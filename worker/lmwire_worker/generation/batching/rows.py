@@ -22,7 +22,6 @@ from ..caches import (
     evaluate,
     keep_rows,
     merge_caches,
-    name_special_caches,
     to_aligned,
     to_batched,
     to_single,
@@ -128,7 +127,8 @@ class RowState:
         """True if the row already has the token that its next step reads."""
         self.following: list[FollowingToken] = []
         """The tokens after that one that the same step computed: a grammar allows no others, or a draft was right."""
-        self.lookup = PromptLookup()
+        self.lookup: PromptLookup | None = None
+        """Proposes tokens from the row's own text; None until the row asks for some."""
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self._prefix_tokens = prefix_tokens
@@ -500,6 +500,7 @@ class RowGroup:
         state, *others = self.rows
         if not self._looks_up or others or state.row.bans is not None:  # what takes tokens back must see each alone
             return []
+        state.lookup = state.lookup or PromptLookup()
         limit = state.row.remaining_tokens - (not state.is_delivered)
         guessed = state.lookup.propose(state.tokens, limit + 1)
         if guessed and guessed[:1] != _to_list(newest):
@@ -527,7 +528,8 @@ class RowGroup:
         wrong = len(proposals) - len(state.following)
         for cache in self._caches:
             cache.trim(wrong)
-        state.lookup.note(len(proposals), len(state.following))
+        if state.lookup is not None:
+            state.lookup.note(len(proposals), len(state.following))
         return newest
 
     def _append(self, tokens: list[int], handles: list[LogprobHandle | None]) -> None:
@@ -558,17 +560,6 @@ MAX_CPU_TOKENS: Final = 512
 MAX_SPARE_BYTES: Final = 64 << 20
 """Freed memory that MLX may keep after a chunk, in bytes. On a CPU, short prompts are slower if the system has to give
 the memory anew. The chunks of large models use more, and return all of it."""
-ROW_STEPS_PER_OCTAVE: Final = 2
-LENGTH_STEPS_PER_OCTAVE: Final = 4
-MIN_LENGTH_STEP: Final = 16
-"""Minimum difference between two rounded lengths, in tokens."""
-MAX_ROUNDED_TOKENS: Final = 4096
-"""Maximum tokens of a rounded chunk, over all rows. Beyond it, padding takes longer than compiling a new shape."""
-TRIAL_LENGTHS: Final = (3, 11, 6)
-TRIAL_TOKENS: Final = 100
-"""Every vocabulary has at least this many tokens."""
-MAX_LOGIT_DEVIATION: Final = 0.2
-"""Maximum deviation of a logit by rounding, in standard deviations of the logits. Visible padding causes more."""
 
 
 def compute_chunks(
@@ -639,69 +630,3 @@ def prefill(model: nn.Module, tokens: list[int], cache: list[Any] | None = None,
 def _tokens_at_once(prompts: int) -> int:
     """Return the maximum tokens of each of `prompts` prompts that are computed at once."""
     return max(1, MAX_CPU_TOKENS // prompts) if mx.default_device() == mx.cpu else MAX_CHUNK_TOKENS
-
-
-# Shapes, for devices that compile kernels for each new one.
-
-
-def compiles_each_shape() -> bool:
-    """Return whether the device compiles kernels for each shape. On CUDA, cuDNN and cuBLAS plan for tens of ms."""
-    return mx.default_device() == mx.gpu and mx.cuda.is_available()
-
-
-def round_shape(rows: int, length: int, cached_tokens: int = 0) -> tuple[int, int]:
-    """Return the shape (rows, tokens of each) to which a chunk is padded.
-
-    Args:
-        rows: Rows of the chunk.
-        length: Tokens of the longest row.
-        cached_tokens: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
-    """
-    more_rows, longer = (
-        _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
-        _round_up(length, LENGTH_STEPS_PER_OCTAVE, MIN_LENGTH_STEP),
-    )
-    if more_rows * (cached_tokens + longer) <= MAX_ROUNDED_TOKENS:
-        return more_rows, longer
-    return (rows, longer) if rows * longer <= MAX_ROUNDED_TOKENS else (rows, length)
-
-
-def _round_up(count: int, in_octave: int, least: int) -> int:
-    """Return the count rounded up to a multiple of a step.
-
-    Args:
-        count: The number to round.
-        in_octave: Number of steps between a power of two and the next.
-        least: Minimum step.
-    """
-    step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
-    return -(-count // step) * step
-
-
-# Whether a model computes padded prompts correctly.
-
-
-def supports_padding(model: nn.Module) -> bool:
-    """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
-
-    The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
-    The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
-    decides between tokens of nearly equal probability.
-    """
-    if name_special_caches(make_prompt_cache(model)):
-        return False
-    prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
-    together = _next_logits(model, prompts)
-    alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
-    difference = mx.abs(together - alone).max(axis=-1)
-    return bool(mx.all(difference < MAX_LOGIT_DEVIATION * mx.std(alone, axis=-1)).item())
-
-
-def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
-    """Return the logits [B, V] after each prompt, computed together."""
-    caches = merge_caches([make_prompt_cache(model) for _ in prompts])
-    caches = compute_chunks(model, caches, [prompt[:-1] for prompt in prompts])
-    last = mx.array([prompt[-1:] for prompt in prompts])
-    logits = model(last, cache=caches)[:, -1, :].astype(mx.float32)
-    mx.eval(logits)  # ranks exchange values in the order of evaluation, which a graph of several calls would not fix
-    return logits

@@ -1,0 +1,88 @@
+"""Padding of prompts: shapes for devices that compile each new one, and whether a model ignores padding."""
+
+from typing import Final
+
+import mlx.core as mx
+from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
+
+from ..caches import merge_caches, name_special_caches
+from .rows import compute_chunks
+
+ROW_STEPS_PER_OCTAVE: Final = 2
+LENGTH_STEPS_PER_OCTAVE: Final = 4
+MIN_LENGTH_STEP: Final = 16
+"""Minimum difference between two rounded lengths, in tokens."""
+MAX_ROUNDED_TOKENS: Final = 4096
+"""Maximum tokens of a rounded chunk, over all rows. Beyond it, padding takes longer than compiling a new shape."""
+TRIAL_LENGTHS: Final = (3, 11, 6)
+TRIAL_TOKENS: Final = 100
+"""Every vocabulary has at least this many tokens."""
+MAX_LOGIT_DEVIATION: Final = 0.2
+"""Maximum deviation of a logit by rounding, in standard deviations of the logits. Visible padding causes more."""
+
+
+# Shapes, for devices that compile kernels for each new one.
+
+
+def compiles_each_shape() -> bool:
+    """Return whether the device compiles kernels for each shape. On CUDA, cuDNN and cuBLAS plan for tens of ms."""
+    return mx.default_device() == mx.gpu and mx.cuda.is_available()
+
+
+def round_shape(rows: int, length: int, cached_tokens: int = 0) -> tuple[int, int]:
+    """Return the shape (rows, tokens of each) to which a chunk is padded.
+
+    Args:
+        rows: Rows of the chunk.
+        length: Tokens of the longest row.
+        cached_tokens: Maximum tokens in the rows' caches. Added rows take the same memory meanwhile.
+    """
+    more_rows, longer = (
+        _round_up(rows, ROW_STEPS_PER_OCTAVE, 1),
+        _round_up(length, LENGTH_STEPS_PER_OCTAVE, MIN_LENGTH_STEP),
+    )
+    if more_rows * (cached_tokens + longer) <= MAX_ROUNDED_TOKENS:
+        return more_rows, longer
+    return (rows, longer) if rows * longer <= MAX_ROUNDED_TOKENS else (rows, length)
+
+
+def _round_up(count: int, in_octave: int, least: int) -> int:
+    """Return the count rounded up to a multiple of a step.
+
+    Args:
+        count: The number to round.
+        in_octave: Number of steps between a power of two and the next.
+        least: Minimum step.
+    """
+    step = max(least, (1 << (count - 1).bit_length()) // (2 * in_octave))
+    return -(-count // step) * step
+
+
+# Whether a model computes padded prompts correctly.
+
+
+def supports_padding(model: nn.Module) -> bool:
+    """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
+
+    The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
+    The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
+    decides between tokens of nearly equal probability.
+    """
+    if name_special_caches(make_prompt_cache(model)):
+        return False
+    prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
+    together = _next_logits(model, prompts)
+    alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
+    difference = mx.abs(together - alone).max(axis=-1)
+    return bool(mx.all(difference < MAX_LOGIT_DEVIATION * mx.std(alone, axis=-1)).item())
+
+
+def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
+    """Return the logits [B, V] after each prompt, computed together."""
+    caches = merge_caches([make_prompt_cache(model) for _ in prompts])
+    caches = compute_chunks(model, caches, [prompt[:-1] for prompt in prompts])
+    last = mx.array([prompt[-1:] for prompt in prompts])
+    logits = model(last, cache=caches)[:, -1, :].astype(mx.float32)
+    mx.eval(logits)  # ranks exchange values in the order of evaluation, which a graph of several calls would not fix
+    return logits
