@@ -348,3 +348,37 @@ def test_only_public_names_of_mlx_lm_are_used() -> None:
         assert not used & set(theirs) - set(own), file.name
         libraries = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
         assert {name for name in libraries if name.startswith("mlx_lm")} <= {"mlx_lm.models.cache"}, file.name
+
+
+# Proposals from the text itself.
+
+CYCLE = 10
+TURNS = 33
+"""Positions between two tokens that no proposal foresees."""
+
+
+class Successor(Model):
+    """Answers each token with the next one of a cycle, but at some places with the one after that."""
+
+    def __call__(self, inputs: mx.array, cache: Any = None, input_embeddings: Any = None) -> mx.array:
+        before = cache[0].offset
+        super().__call__(inputs, cache=cache)
+        places = mx.arange(inputs.shape[1]) + before
+        return 100.0 * (mx.arange(100) == ((inputs + 1 + (places % TURNS == 0)) % CYCLE)[..., None])
+
+
+@pytest.mark.parametrize("length", range(24, 38))
+def test_a_row_with_proposals_gets_the_tokens_that_it_gets_without(network: Any, length: int) -> None:
+    """Each of its first tokens, too, is proposed, and the prompt ends at each place of the cycle."""
+    successor = Successor(network.args)
+    prompt = [place % CYCLE for place in range(length)]
+    plain, row = Row(prompt, 100), Row(prompt, 100)
+    run(new_batch(successor), [plain])
+    batch = Batch(successor, 8, 8, set(), set(), positions=1 << 20, padding=8192, may_pad=lambda: True, looks_up=True)
+    batch.add(row, prompt)
+    steps = 0
+    while row.remaining_tokens:
+        step(batch)
+        steps += 1
+    assert row.tokens == plain.tokens
+    assert steps < 40

@@ -498,7 +498,9 @@ class RowGroup:
         The newest token may be under evaluation. It is awaited only where the tokens before it were there before.
         """
         state, *others = self.rows
-        if not self._looks_up or others or state.row.bans is not None:  # what takes tokens back must see each alone
+        if not self._looks_up or others or len(state.tokens) < len(state.prompt):  # the first step delivers nothing
+            return []
+        if state.row.bans is not None:  # what takes tokens back must see each alone
             return []
         state.lookup = state.lookup or PromptLookup()
         limit = state.row.remaining_tokens - (not state.is_delivered)
