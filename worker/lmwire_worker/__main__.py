@@ -155,6 +155,8 @@ def _refuse(problem: str) -> "NoReturn":
 
 
 def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = None) -> None:
+    from lmwire_protocol.imports import uncollected
+
     from .process import stdio
     from .process.stderr_log import Log
 
@@ -162,11 +164,13 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
         io = stdio.isolate_stdio()
     except OSError:
         sys.exit(EXIT_STDOUT)
-    from .worker import WorkerProcess
+    with uncollected():
+        from .worker import WorkerProcess
 
     if mock:
         WorkerProcess(mock.around(io), Log(), mock.engine, mock.default_model).run()
-    from .loading.model_loader import MlxModelLoader
+    with uncollected():
+        from .loading.model_loader import MlxModelLoader
 
     options, log = options or {}, Log()
     default_model = options.get(MODEL, [os.environ.get("LMWIRE_MODEL")])[0] or None

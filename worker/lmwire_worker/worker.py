@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lmwire_protocol import DEFAULT_MODEL, Line, LineSplitter, RequestError, decode_object, limits
 from lmwire_protocol.events import RankGroup
+from lmwire_protocol.imports import uncollected
 
 from .engine.interface import ModelLoader
 from .process import stdio
@@ -82,7 +83,8 @@ class WorkerProcess:
         self._registry.wait_for_first_line()
         self._output.flush(_LAST_LINES_SECONDS)  # the first reply is written before the imports occupy the interpreter
         self._registry.activity.become("loading")
-        self._loader.prepare()
+        with uncollected():
+            self._loader.prepare()
         self.scheduler.run()
 
     def _read(self) -> None:

@@ -23,12 +23,14 @@ def test_a_prompt_gets_one_answer_as_plain_text() -> None:
 
 
 STARTING = """
+import gc
 import sys
 from lmwire import cli
 from lmwire.transport import child
 
 def spawn(command):
     print(*sorted({"asyncio", "lmwire.cli.chat.chat_session", "msgspec"} & sys.modules.keys()), end=".")
+    print(gc.get_freeze_count() > 0, end=".")
     raise FileNotFoundError("no such worker")
 
 child.spawn_process = spawn
@@ -44,6 +46,7 @@ def test_the_worker_starts_before_the_rest_of_the_client_is_imported() -> None:
         command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS
     )
     assert result.stdout.startswith("."), "nothing of it is there at the start"
+    assert result.stdout.startswith(".True."), "collections leave out what is"
     assert "no such worker" in result.stderr and result.returncode == FAILED
 
 

@@ -10,11 +10,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from lmwire_protocol.imports import uncollected
 
 from . import messages
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def main() -> None:
@@ -69,13 +74,19 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
             "try_tokenizer": tokenization.try_folder,
         }
         return answers[subject](**question)
-    from . import jinja
-
+    jinja = _jinja()
     if subject == "template":
         return jinja.find_variables(**question)
     if subject == "batch":
         return jinja.render_batch(**question, between=start_timer)
     return jinja.render_opened(**question, between=start_timer) if subject == "opened" else jinja.render(**question)
+
+
+@cache
+def _jinja() -> "ModuleType":
+    with uncollected():
+        from . import jinja
+    return jinja
 
 
 def _limit(what: int, most: int) -> None:

@@ -15,10 +15,13 @@ def main() -> int:
         return _run_server()
     if not sys.argv[1:]:
         return _show_next_steps()
-    from .arguments import parse
-    from .errors import run_and_report
+    from lmwire_protocol.imports import uncollected
 
-    arguments = parse(sys.argv[1:])
+    with uncollected():
+        from .arguments import parse
+        from .errors import run_and_report
+
+        arguments = parse(sys.argv[1:])
     return run_and_report(arguments.run, arguments)
 
 

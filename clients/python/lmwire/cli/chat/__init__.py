@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import lmwire
+from lmwire_protocol.imports import uncollected
 
 from ..arguments.chat import BUILT_IN
 from ..errors import INTERRUPTED, OK, USAGE, CliError
@@ -25,9 +26,10 @@ def run(arguments: Namespace) -> int:
     saved = _resumed(arguments.resume)
     servers = _servers(arguments.mcp_config)
     spawn = _start_worker(arguments.worker)
-    # These take as long to import as the worker takes to start, so they come after it.
-    from .chat_session import ChatSession, Stopped
-    from .conversation import Conversation, answer_once, print_summary
+    with uncollected():
+        # These take as long to import as the worker takes to start, so they come after it.
+        from .chat_session import ChatSession, Stopped
+        from .conversation import Conversation, answer_once, print_summary
 
     model = saved.model if saved and arguments.model == BUILT_IN else arguments.model
     try:
