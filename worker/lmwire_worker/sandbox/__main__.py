@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmwire_protocol.imports import uncollected
 
+from ..process.bare_package import install_bare
 from . import messages
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict
 
 @cache
 def _jinja() -> "ModuleType":
+    # Its `__init__` imports loaders and the cache of bytecode, which take a third of the whole.
+    install_bare("jinja2")
     with uncollected():
         from . import jinja
     return jinja

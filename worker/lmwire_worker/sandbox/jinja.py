@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, Final, NoReturn
 
-import jinja2
 from jinja2 import nodes
+from jinja2.environment import Environment, Template
+from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
@@ -51,7 +52,7 @@ def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return {"exhausted": "needs more memory than there is for it"}
     except Exception as error:  # templates are programs, and raise what they like
-        return {"error": _error_message(error), "refused": type(error) is jinja2.TemplateError}
+        return {"error": _error_message(error), "refused": type(error) is TemplateError}
 
 
 def render_opened(source: str, values: dict[str, Any], between: Callable[[], object]) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def find_opening(opened: str, closed: str) -> str:
     return opened[len(closed) :] if closed and opened.startswith(closed) else ""
 
 
-def _render(template: jinja2.Template, values: dict[str, Any]) -> str:
+def _render(template: Template, values: dict[str, Any]) -> str:
     pieces: list[str] = []
     size = 0
     # As in transformers: templates rely on `documents` being none if the request has none.
@@ -115,14 +116,14 @@ def _render(template: jinja2.Template, values: dict[str, Any]) -> str:
 
 
 @lru_cache(maxsize=8)
-def _compile(source: str) -> tuple[jinja2.Template, list[str]]:
+def _compile(source: str) -> tuple[Template, list[str]]:
     environment = environment_of_templates()
     try:
         code, variables = compile_template(environment, source)
-    except jinja2.TemplateSyntaxError as error:
+    except TemplateSyntaxError as error:
         error.translated = True  # its message then leaves out the place, which is reported beside it
         raise
-    return jinja2.Template.from_code(environment, code, environment.make_globals(None)), variables
+    return Template.from_code(environment, code, environment.make_globals(None)), variables
 
 
 def _error_message(error: Exception) -> str:
@@ -130,7 +131,7 @@ def _error_message(error: Exception) -> str:
 
 
 @cache
-def environment_of_templates() -> jinja2.Environment:
+def environment_of_templates() -> Environment:
     """Return the environment, with the filters and functions of transformers."""
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters["tojson"] = _to_json
@@ -218,7 +219,7 @@ class _Namespace(Namespace):
 def _check_name(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
         problem = "Chat templates cannot store underscore-prefixed attributes on a namespace, but got"
-        raise jinja2.exceptions.SecurityError(f"{problem} {name!r}. Please rename the attribute.")
+        raise SecurityError(f"{problem} {name!r}. Please rename the attribute.")
 
 
 def _to_json(
@@ -231,7 +232,7 @@ def _to_json(
 
 
 def _raise_exception(message: Any) -> None:
-    raise jinja2.TemplateError(message)
+    raise TemplateError(message)
 
 
 def _strftime_now(format: str) -> str:

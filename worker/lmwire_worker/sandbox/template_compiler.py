@@ -12,8 +12,9 @@ from io import StringIO
 from types import CodeType
 from typing import Any, Final, cast
 
-from jinja2 import Environment, nodes
+from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.environment import Environment
 from jinja2.idtracking import VAR_LOAD_ALIAS, VAR_LOAD_RESOLVE, VAR_LOAD_UNDEFINED
 from jinja2.parser import Parser
 

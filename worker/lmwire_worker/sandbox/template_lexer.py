@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Final
 
-from jinja2 import TemplateSyntaxError
+from jinja2.exceptions import TemplateSyntaxError
 from jinja2.lexer import Token, float_re, integer_re, newline_re, operator_re, operators, string_re, whitespace_re
 
 _TAG: Final = re.compile(r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[%{#])(?P<sign>[-+]?)")
