@@ -180,6 +180,7 @@ print("done")
 UNNEEDED = {
     *("huggingface_hub", "llguidance", "mlx_audio", "mlx_vlm", "numpy", "PIL", "psutil", "safetensors", "transformers"),
     "jinja2",  # the sandbox has it
+    *("argparse", "difflib"),  # for programs with a help, and for names with a mistake
     *("asyncio", "email", "fractions", "hashlib", "http", "multiprocessing", "secrets", "socket", "ssl", "statistics"),
     "lmwire_worker.generation.prefix_cache.disk_tier",
     "lmwire_worker.generation.sampling.sampler",

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmwire_protocol import RequestError
-from lmwire_protocol.command_line import format_size
 from lmwire_protocol.extras import installer
 
 from .smollm2 import convert
@@ -125,6 +124,8 @@ def _check_space(name: str, needed: int, folder: Path) -> None:
     from .hub.plan import RESERVE_BYTES  # imports the hub's library, which takes half a second
 
     if (free := disk_usage(folder).free) < needed + RESERVE_BYTES:
+        from lmwire_protocol.command_line import format_size  # it would slow every start
+
         need = f"{format_size(needed)}, beside a reserve of {format_size(RESERVE_BYTES)}"
         problem = f"{name} needs {need}, and {folder} has {format_size(free)} free"
         raise RequestError("model_not_found", f"{problem}; free some space (`lmwire rm` removes a model)")

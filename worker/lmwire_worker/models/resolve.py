@@ -1,6 +1,5 @@
 """Find the folder of a model by its path, hub id or alias."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -134,6 +133,8 @@ def _is_whole(repository: Path, validate: Callable[[Path], dict[str, Any]]) -> b
 
 def meant_name(name: str) -> str:
     """Return a question with the known names that are similar to an unknown one; empty without any."""
+    import difflib  # only a wrong name needs it, and it would slow every start
+
     close = difflib.get_close_matches(name.lower(), [*ALIASES, *sorted(PACKAGE_MODELS)], n=3, cutoff=0.5)
     return f"did you mean {' or '.join(close)}?" if close else ""
 
