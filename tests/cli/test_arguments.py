@@ -100,6 +100,19 @@ def test_the_help_imports_nothing_heavy() -> None:
     assert {"msgspec", "lmwire_protocol.commands", "difflib", "asyncio", "json", "rich"}.isdisjoint(imported)
 
 
+@pytest.mark.parametrize("subcommand", ["chat", "bench", "service"])
+def test_a_commands_own_parser_is_made_without_the_others(subcommand: str) -> None:
+    [(name, own)] = subcommands_of(make_parser(subcommand)).items()
+    assert name == subcommand
+    assert own.format_help() == subcommands_of(make_parser())[subcommand].format_help()
+
+
+def test_a_command_line_without_a_known_command_has_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=str(USAGE)):
+        parse(["chta"])
+    assert "did you mean chat?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("subcommand", ["worker", "mock", "chat", "models", "bench", "schema"])
 def test_every_subcommand_is_listed(subcommand: str) -> None:
     assert f"\n    {subcommand} " in lmwire_here("--help").stdout

@@ -6,7 +6,7 @@ A subcommand's own code is imported only when it runs, so that the help is quick
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import dedent
 from typing import Final
 
@@ -45,8 +45,8 @@ _NO_COMMANDS: Final = {
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the parsed command line. Call its `run` with it."""
-    parser = make_parser()
     argv = _translated(argv)
+    parser = make_parser(argv[0])
     if argv[0] in _NO_COMMANDS:
         parser.error(f"lmwire has no command {argv[0]!r}: {_NO_COMMANDS[argv[0]]}")
     argv, trailing_arguments = split_trailing_arguments(argv)
@@ -93,8 +93,13 @@ def _parse_command(command: SourcedParser, argv: Sequence[str]) -> argparse.Name
     return arguments
 
 
-def make_parser() -> SourcedParser:
-    """Return the parser of all commands. Those that `main` runs by itself have no options in it."""
+def make_parser(only: str | None = None) -> SourcedParser:
+    """Return the parser of all commands. Those that `main` runs by itself have no options in it.
+
+    Args:
+        only: The command that the parser is for. The others, which take milliseconds to make, are left out if there is
+            such a command.
+    """
     parser = SourcedParser(
         prog="lmwire",
         description="Run MLX language models as child processes that speak one protocol over their pipes.",
@@ -111,21 +116,12 @@ def make_parser() -> SourcedParser:
     )
     parser.add_argument("--version", action=ShowVersion)
     subcommands = parser.add_subparsers(title="subcommands", metavar="COMMAND")
+    if only in _COMMANDS:
+        _COMMANDS[only](subcommands)
+        return parser
     _list_workers(subcommands)
-    add_chat(subcommands)
-    add_launch(subcommands)
-    _add_models(subcommands)
-    add_pull(subcommands)
-    add_rm(subcommands)
-    add_ps(subcommands)
-    add_doctor(subcommands)
-    add_bench(subcommands)
-    add_bundle(subcommands)
-    _add_schema(subcommands)
-    add_config(subcommands)
-    add_completion(subcommands)
-    add_service(subcommands)
-    add_conformance(subcommands)
+    for add_command in _COMMANDS.values():
+        add_command(subcommands)
     return parser
 
 
@@ -159,3 +155,22 @@ def _add_schema(subcommands: Subcommands) -> None:
     )
     parser.add_argument("--meta", action=Flag, help="print what a schema cannot hold: limits, error codes, exit codes")
     parser.set_defaults(run=run_later("schema"))
+
+
+_COMMANDS: Final[dict[str, Callable[[Subcommands], None]]] = {
+    "chat": add_chat,
+    "launch": add_launch,
+    "models": _add_models,
+    "pull": add_pull,
+    "rm": add_rm,
+    "ps": add_ps,
+    "doctor": add_doctor,
+    "bench": add_bench,
+    "bundle": add_bundle,
+    "schema": _add_schema,
+    "config": add_config,
+    "completion": add_completion,
+    "service": add_service,
+    "conformance": add_conformance,
+}
+"""Functions that add the parser of each command, in the order of the help."""
