@@ -222,7 +222,9 @@ static const struct { const char *command, *path, *part, *when, *features; } FEA
     {"tokenize", "reasoning_effort", "", "", "tokenize.reasoning_effort"},
     {"tokenize", "add_special_tokens", "", "", "tokenize.add_special_tokens"},
     {"tokenize", "token_ids", "", "", "tokenize.token_ids"}, {"embed", "", "", "", "embed"},
-    {"transcribe", "", "", "", "transcribe"}, {"speak", "", "", "", "speak"}, {"cache", "", "", "", "cache"},
+    {"embed", "input[].type", "tokens", "", "embed.input.tokens"},
+    {"embed", "input[].token_ids", "", "", "embed.input.tokens"}, {"transcribe", "", "", "", "transcribe"},
+    {"speak", "", "", "", "speak"}, {"cache", "", "", "", "cache"},
 };
 /* clang-format on */
 /* End of the tables. */

@@ -79,11 +79,12 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// A Part is a text, an image or a sound of a message.
+// A Part is a text, an image or a sound of a message, or an input of [Worker.Embed].
 type Part struct {
-	Type  string `json:"type"` // "text", "image" or "audio".
-	Text  string `json:"text,omitzero"`
-	Media *Media `json:"media,omitzero"`
+	Type     string  `json:"type"` // "text", "image", "audio" or, for [Worker.Embed], "tokens".
+	Text     string  `json:"text,omitzero"`
+	Media    *Media  `json:"media,omitzero"`
+	TokenIDs []int64 `json:"token_ids,omitzero"` // For "tokens": those of the model's vocabulary.
 }
 
 // MarshalJSON returns the part. A part of the type "text" always has its text.
@@ -117,6 +118,9 @@ func ImagePart(image Media) Part { return Part{Type: "image", Media: &image} }
 
 // AudioPart returns a sound.
 func AudioPart(sound Media) Part { return Part{Type: "audio", Media: &sound} }
+
+// TokensPart returns the tokens of a text as an input of [Worker.Embed].
+func TokensPart(tokens []int64) Part { return Part{Type: "tokens", TokenIDs: tokens} }
 
 // Texts returns the texts as inputs of [Worker.Embed].
 func Texts(texts ...string) []Part {

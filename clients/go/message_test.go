@@ -56,6 +56,7 @@ func TestTheZeroValueOfAFieldIsNotSent(t *testing.T) {
 		`{"prompt":"","max_tokens":0,"temperature":0,"top_k":0}`: GenerateParams{Generation: Generation{MaxTokens: Ptr[int64](0), Temperature: Ptr(0.0), TopK: Ptr[int64](0)}},
 		`{}`: LoadParams{},
 		`{"input":[{"type":"text","text":"a"}],"normalize":false}`:    EmbedParams{Input: Texts("a"), Normalize: Ptr(false)},
+		`{"input":[{"type":"tokens","token_ids":[1,2]}]}`:             EmbedParams{Input: []Part{TokensPart([]int64{1, 2})}},
 		`{"messages":null,"tool_choice":{"name":"f"}}`:                ChatParams{ToolChoice: ToolChoice{Name: "f"}},
 		`{"messages":null,"tool_choice":"required"}`:                  ChatParams{ToolChoice: ToolChoiceRequired},
 		`{"prompt":"","format":{"type":"choice","choices":["a"]}}`:    GenerateParams{Generation: Generation{Format: OneOf("a")}},
@@ -118,8 +119,8 @@ func TestOnlyListedFeaturesAreSent(t *testing.T) {
 }
 
 func TestAWorkerThatServesAllOfACommandNeedsNoCheck(t *testing.T) {
-	features := []string{"embed"}
-	if set := newFeatureSet(features); !set.whole["embed"] || set.whole["chat"] || set.whole["load"] {
+	features := []string{"transcribe"}
+	if set := newFeatureSet(features); !set.whole["transcribe"] || set.whole["chat"] || set.whole["load"] {
 		t.Errorf("everything is served of %v", set.whole)
 	}
 }

@@ -135,7 +135,7 @@ type TokenizeParams struct {
 
 // EmbedParams are the fields of `embed`.
 type EmbedParams struct {
-	Input      []Part `json:"input"`               // Texts and images; see [Texts].
+	Input      []Part `json:"input"`               // Texts, tokens and images; see [Texts].
 	Normalize  *bool  `json:"normalize,omitzero"`  // Scale vectors to length 1. Nil: true.
 	Dimensions int64  `json:"dimensions,omitzero"` // Keep this many of the first numbers. 0: all.
 	Encoding   string `json:"encoding,omitzero"`   // "base64" or "float", on the wire only. Empty: base64, the faster one.

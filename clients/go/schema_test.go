@@ -51,7 +51,7 @@ var typesOfTheProtocol = map[string]any{
 	"CancelDone": cancelDone{}, "PingDone": PingReply{}, "StatsDone": Stats{}, "QuitDone": quitDone{},
 
 	"Message": Message{}, "ContextFile": ContextFile{}, "Tool": Tool{}, "Function": Function{}, "CalledTool": ToolCall{}, "Media": Media{},
-	"TextPart": Part{}, "ImagePart": Part{}, "AudioPart": Part{},
+	"TextPart": Part{}, "ImagePart": Part{}, "AudioPart": Part{}, "TokensPart": Part{},
 	"JsonObjectFormat": Format{}, "JsonSchemaFormat": Format{}, "RegexFormat": Format{}, "LarkFormat": Format{},
 	"ChoiceFormat": Format{}, "NamedTool": struct {
 		Name string `json:"name"`

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         NamedTool,
         Part,
         TextPart,
+        TokensPart,
         Tool,
     )
 
@@ -112,6 +113,7 @@ __all__ = [
     "Stats",
     "TextPart",
     "Tokenize",
+    "TokensPart",
     "Tool",
     "Transcribe",
     "Unload",
@@ -173,6 +175,7 @@ _MODULES = {
     "Speak": "commands",
     "Stats": "commands",
     "TextPart": "messages",
+    "TokensPart": "messages",
     "Tokenize": "commands",
     "Tool": "messages",
     "Transcribe": "commands",

@@ -91,6 +91,7 @@ FEATURES: Final = (
     "tokenize.continue_final_message",
     "tokenize.add_special_tokens",
     "tokenize.token_ids",
+    "embed.input.tokens",
     DEFAULT_MODEL,
     DONE_CMD,
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from .limits import MEMBERS, NAME_CHARACTERS, PARTS, TOOL_CALLS
+from .limits import MAX_INT, MEMBERS, NAME_CHARACTERS, PARTS, PROMPT_TOKENS, TOOL_CALLS
 
 JsonObject = Annotated[dict[str, Any], Meta(max_length=MEMBERS)]
 FREE_FORM: Final = frozenset({"arguments", "parameters", "schema", "template_args"})
@@ -53,6 +53,13 @@ class AudioPart(Struct, tag_field="type", tag="audio", forbid_unknown_fields=Tru
 
     media: Media
     """Source of the sound."""
+
+
+class TokensPart(Struct, tag_field="type", tag="tokens", forbid_unknown_fields=True, frozen=True):
+    """An input of `embed` as tokens, which the model receives as they are."""
+
+    token_ids: Annotated[list[Annotated[int, Meta(ge=0, le=MAX_INT)]], Meta(min_length=1, max_length=PROMPT_TOKENS)]
+    """Tokens of the model's vocabulary, with those that its tokenizer puts around a text."""
 
 
 class ImageUrl(Struct, forbid_unknown_fields=True, frozen=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mlx_vlm.embedding_loader import load_embedding_model
 
-from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize
+from lmwire_protocol import Embed, ImagePart, Media, RequestError, TextPart, Tokenize, TokensPart
 from lmwire_worker.embeddings.network import EmbeddingInput
 from lmwire_worker.embeddings.runner import MAX_STEP_TOKENS, EmbeddingRunner
 from lmwire_worker.engine.interface import EmbeddingOutput, Failed
@@ -81,6 +81,27 @@ def test_a_part_and_its_text_are_the_same_input(runner: EmbeddingRunner) -> None
     assert part == pytest.approx(text, abs=2e-5)
 
 
+def test_a_text_and_its_tokens_have_one_vector(runner: EmbeddingRunner) -> None:
+    tokens = [TokensPart(runner.tokenize(Tokenize(prompt=text))[0]) for text in TEXTS]
+    ((*vectors,),) = embed(runner, Embed(input=[*TEXTS, *tokens]))
+    for text, given in zip(vectors[: len(TEXTS)], vectors[len(TEXTS) :], strict=True):
+        np.testing.assert_allclose(given, text, atol=2e-5)
+
+
+def test_nothing_is_added_to_tokens(tmp_path: Path) -> None:
+    prompted = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
+    runner = open_runner(write_embedding_model(tmp_path / "prompted", settings=prompted))
+    bare = open_runner(write_embedding_model(tmp_path / "bare"))
+    alone, prompted_tokens = (each.tokenize(Tokenize(prompt="the sea"))[0] for each in (bare, runner))
+    assert len(alone) < len(prompted_tokens)
+    (given, text), (expected,) = (
+        *embed(runner, Embed(input=[TokensPart(alone), "the sea"])),
+        embed(bare, Embed(input=["the sea"]))[0],
+    )
+    np.testing.assert_allclose(given, expected, atol=2e-5)
+    assert text != pytest.approx(expected, abs=1e-3)
+
+
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingRunner:
     return open_runner(write_embedding_model(tmp_path_factory.mktemp("models") / "bert"))
@@ -91,6 +112,8 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingRunner:
     [
         (Embed(input=["a", "x " * 300]), "context_overflow", "input[1]"),
         (Embed(input=["a", ""]), "invalid_request", "input[1]"),
+        (Embed(input=["a", TokensPart([1] * 257)]), "context_overflow", "input[1]"),
+        (Embed(input=["a", TokensPart([1, 511, 512])]), "invalid_request", "input[1].token_ids[2]"),
         (Embed(input=["a", ImagePart(Media(data=""))]), "unsupported", "input[1]"),
         (Embed(input=["a"], dimensions=65), "invalid_request", "dimensions"),
     ],

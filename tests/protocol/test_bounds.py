@@ -132,7 +132,12 @@ BASES: dict[str, list[dict[str, Any]]] = {
         {"token_ids": [1]},
     ],
     "embed": [
-        {"input": ["a", *EMBEDDED], "normalize": True, "dimensions": 1, "encoding": "float"},
+        {
+            "input": ["a", *EMBEDDED, {"type": "tokens", "token_ids": [1]}],
+            "normalize": True,
+            "dimensions": 1,
+            "encoding": "float",
+        },
     ],
     "transcribe": [
         {"audio": media, "language": "en", "prompt": "a", "temperature": 0, "words": True, "timeout_ms": 1}

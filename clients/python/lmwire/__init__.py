@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         SpeakOptions,
         TemplateOptions,
         TextPartDict,
+        TokensPartDict,
         ToolDict,
         TranscribeOptions,
     )
@@ -143,6 +144,7 @@ __all__ = [
     "TextPartDict",
     "TokenDelta",
     "Tokens",
+    "TokensPartDict",
     "ToolCall",
     "ToolCallDelta",
     "ToolDict",
@@ -214,6 +216,7 @@ _MODULES = {
     "Supervisor": "supervisor",
     "TemplateOptions": "options",
     "TextPartDict": "options",
+    "TokensPartDict": "options",
     "TokenDelta": "protocol.deltas",
     "Tokens": "responses.values",
     "ToolCall": "responses.answer",

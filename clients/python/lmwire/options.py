@@ -15,6 +15,7 @@ from lmwire_protocol import (
     NamedTool,
     Part,
     TextPart,
+    TokensPart,
     Tool,
 )
 from lmwire_protocol.commands import ReasoningEffort
@@ -26,6 +27,13 @@ class MediaDict(TypedDict, total=False):
     data: str
     path: str
     url: str
+
+
+class TokensPartDict(TypedDict):
+    """An input of `embed` as tokens of the model's vocabulary."""
+
+    type: Literal["tokens"]
+    token_ids: list[int]
 
 
 class TextPartDict(TypedDict):
@@ -255,5 +263,5 @@ class SpeakOptions(TypedDict, total=False):
 
 
 Messages: TypeAlias = Sequence[Message | MessageDict]
-Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TextPartDict | MediaPartDict]
-"""Texts and images to embed."""
+Inputs: TypeAlias = Sequence[str | TextPart | ImagePart | TokensPart | TextPartDict | MediaPartDict | TokensPartDict]
+"""Texts, tokens and images to embed."""

@@ -201,7 +201,7 @@ class Worker(BaseWorker):
         """Return a vector for each input.
 
         Args:
-            inputs: Texts and images.
+            inputs: Texts and images, or tokens of the model's vocabulary.
             timeout: Longest time, in seconds.
             **options: The other fields of `embed`.
         """

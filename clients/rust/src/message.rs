@@ -92,7 +92,7 @@ impl From<Vec<Part>> for Content {
     }
 }
 
-/// A text, an image or a sound.
+/// A text, an image or a sound. Tokens are inputs of [`Worker::embed`](crate::Worker::embed) alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -111,6 +111,11 @@ pub enum Part {
     Audio {
         /// Its file.
         media: Media,
+    },
+    /// An input as tokens, which the model receives as they are.
+    Tokens {
+        /// Tokens of the model's vocabulary.
+        token_ids: Vec<u64>,
     },
 }
 

@@ -328,7 +328,7 @@ params! {
     /// The parameters of [`Worker::embed`](crate::Worker::embed).
     struct Embed;
     required {
-        /// Texts and images.
+        /// Texts, tokens and images.
         input: Vec<Part>,
     }
     optional {

@@ -31,7 +31,7 @@ fn of<T: DeserializeOwned + Serialize>(value: Value) -> Result<Value, String> {
 
 /// Return the type of each definition of the schema that is an object.
 fn types() -> HashMap<&'static str, RoundTrip> {
-    let types: [(&str, RoundTrip); 66] = [
+    let types: [(&str, RoundTrip); 67] = [
         ("Hello", of::<control::Greeting>),
         ("Load", of::<params::Load>),
         ("Unload", of::<control::Nothing>),
@@ -57,6 +57,7 @@ fn types() -> HashMap<&'static str, RoundTrip> {
         ("TextPart", of::<message::Part>),
         ("ImagePart", of::<message::Part>),
         ("AudioPart", of::<message::Part>),
+        ("TokensPart", of::<message::Part>),
         ("JsonObjectFormat", of::<format::Format>),
         ("JsonSchemaFormat", of::<format::Format>),
         ("RegexFormat", of::<format::Format>),

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from .. import events
 from ..limits import INPUTS
-from ..messages import ImagePart, TextPart
+from ..messages import ImagePart, TextPart, TokensPart
 from .base import Command, Positive
 
 
@@ -17,8 +17,8 @@ class Embed(Command, frozen=True):
     done = events.EmbedDone
     streams = (events.Embedding,)
 
-    input: Annotated[list[str | TextPart | ImagePart], Meta(min_length=1, max_length=INPUTS)]
-    """Texts, and images if the model takes them. Each input gets its own vector."""
+    input: Annotated[list[str | TextPart | ImagePart | TokensPart], Meta(min_length=1, max_length=INPUTS)]
+    """Texts, tokens, and images if the model takes them. Each input gets its own vector."""
     normalize: bool = True
     """Scale each vector to length 1."""
     dimensions: Positive | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -98,8 +99,14 @@ def test_a_scripted_worker_s_vectors_come_as_they_are(tmp_path: Path) -> None:
         ([], {}, "input"),
         ("", {}, "input"),
         (["the sea", ""], {}, "input[1]"),
-        ([1, 2], {}, "input"),
-        ([[1], [2]], {}, "input"),
+        ([1, 512], {}, "input[1]"),
+        ([[1], [2, 512]], {}, "input[1][1]"),
+        ([1, -1], {}, "input[1]"),
+        ([[1], []], {}, "input[1]"),
+        ([1, "the sea"], {}, "input[1]"),
+        (["the sea", [1]], {}, "input[1]"),
+        ([1] * 257, {}, "input"),
+        ([[1], [1] * 257], {}, "input[1]"),
         (["the sea", {}], {}, "input[1]"),
         ("the sea " * 500, {}, "input"),
         ("the sea", {"dimensions": 65}, "dimensions"),
@@ -132,9 +139,24 @@ def test_a_text_that_is_too_long_is_cut_where_the_request_or_the_server_says_so(
 
 
 @pytest.mark.slow
-def test_token_ids_are_refused_with_what_to_send_instead(client: OpenAI, folder: Path) -> None:
-    with pytest.raises(openai.BadRequestError, match=r"send the texts .*check_embedding_ctx_length=False"):
-        client.embeddings.create(model=str(folder), input=[[1, 2], [3]])
+def test_token_ids_of_the_model_have_the_vector_of_their_text(server: Server, client: OpenAI, folder: Path) -> None:
+    bodies = [{"model": str(folder), "content": text, "add_special": True} for text in TEXTS]
+    tokens = [httpx.post(f"{server.url}/tokenize", json=body).json()["tokens"] for body in bodies]
+    texts = client.embeddings.create(model=str(folder), input=TEXTS)
+    several = client.embeddings.create(model=str(folder), input=tokens)
+    one = client.embeddings.create(model=str(folder), input=tokens[2])
+    for given, text in zip([*several.data, *one.data], [*texts.data, texts.data[2]], strict=True):
+        assert given.embedding == pytest.approx(text.embedding, abs=1e-5)
+    assert several.usage == texts.usage
+
+
+@pytest.mark.slow
+def test_token_ids_beyond_the_context_are_cut_on_request(client: OpenAI, folder: Path) -> None:
+    long = [3 + place % 50 for place in range(300)]
+    cut = client.embeddings.create(model=str(folder), input=[[3], long], extra_body={"truncate": True})
+    kept = client.embeddings.create(model=str(folder), input=long[:256])
+    assert cut.data[1].embedding == pytest.approx(kept.data[0].embedding, abs=1e-5)
+    assert cut.usage.prompt_tokens == 257
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from ..models.tokenizer import Tokenizer
 from ..prompts.token_lower_bound import TokenLowerBound
-from ..prompts.tokenization import Encoder
+from ..prompts.tokenization import Encoder, check_token_ids
 from .recipe import EmbeddingRecipe
 
 
@@ -44,6 +44,19 @@ class InputTokenizer:
             RequestError: invalid_request: the tokenizer fails on it.
         """
         return self._encode(self.render(text), field)
+
+    def check_tokens(self, tokens: list[int], field: str) -> list[int]:
+        """Return the tokens of a request that has them instead of a text.
+
+        Args:
+            tokens: The tokens; at least one.
+            field: The field of the request that has them, for errors.
+
+        Raises:
+            ValueError: The tokens cannot be an input.
+            RequestError: invalid_request: the model lacks one of them.
+        """
+        return check_token_ids(tokens, self._vocab_size, field)
 
     def min_tokens(self, text: str) -> int:
         """Return a lower bound of a text's tokens, without tokenizing it."""

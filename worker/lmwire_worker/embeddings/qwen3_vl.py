@@ -112,10 +112,11 @@ class VisionInputTokenizer(InputTokenizer):
 
     def tokens(self, text: str, field: str) -> list[int]:
         """Return the tokens of a text as a conversation; see `InputTokenizer.tokens`. May be empty."""
-        tokens = self._encode(self.render(text), field, add_special_tokens=False)
-        if not self._marks.isdisjoint(tokens):
-            raise ValueError("holds the model's own mark for a part of an image; leave it out")
-        return tokens
+        return self._without_marks(self._encode(self.render(text), field, add_special_tokens=False))
+
+    def check_tokens(self, tokens: list[int], field: str) -> list[int]:
+        """Return the tokens of a request; see `InputTokenizer.check_tokens`."""
+        return self._without_marks(super().check_tokens(tokens, field))
 
     def image_tokens(self, image: Image) -> list[int]:
         """Return the tokens of an image as a conversation.
@@ -125,6 +126,11 @@ class VisionInputTokenizer(InputTokenizer):
         """
         count = self._sizes.num_image_tokens(image.pixels.height, image.pixels.width)
         return [*self._before, *self._image * count, *self._after]
+
+    def _without_marks(self, tokens: list[int]) -> list[int]:
+        if not self._marks.isdisjoint(tokens):
+            raise ValueError("holds the model's own mark for a part of an image; leave it out")
+        return tokens
 
     def _conversation(self, part: dict[str, str]) -> str:
         messages = [{"role": "system", "content": self._instruction}, {"role": "user", "content": [part]}]

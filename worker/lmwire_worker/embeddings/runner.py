@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize
+from lmwire_protocol import Embed, ImagePart, RequestError, TextPart, Tokenize, TokensPart
 
 from ..engine.interface import (
     AdmittedRequest,
@@ -162,10 +162,14 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             raise RequestError("unsupported", problem, field="messages")
         return self._text_tokens(request.prompt, "prompt"), self.inputs.render(request.prompt)
 
-    def _read(self, part: str | TextPart | ImagePart, field: str, images: Iterator[Image]) -> EmbeddingInput:
+    def _read(
+        self, part: str | TextPart | ImagePart | TokensPart, field: str, images: Iterator[Image]
+    ) -> EmbeddingInput:
         """Return the input of a part. `images` yields its image, if it is one. Raises RequestError."""
         if isinstance(part, ImagePart):
             read = self._image(field, images)
+        elif isinstance(part, TokensPart):
+            read = EmbeddingInput(self._given_tokens(part.token_ids, f"{field}.token_ids"))
         else:
             text = part.text if isinstance(part, TextPart) else part
             if len(text) > SMALL_CHARACTERS and (least := self.inputs.min_tokens(text)) > self.model.context_len:
@@ -205,6 +209,12 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             raise RequestError("out_of_memory", problem, field=field)
         try:
             return self.inputs.tokens(text, field)
+        except ValueError as error:
+            raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
+
+    def _given_tokens(self, tokens: list[int], field: str) -> list[int]:
+        try:
+            return self.inputs.check_tokens(tokens, field)
         except ValueError as error:
             raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
 
@@ -248,9 +258,8 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
 def _texts(request: Embed | Tokenize) -> list[str]:
     if isinstance(request, Tokenize):
         return [request.prompt or ""]
-    return [
-        part.text if isinstance(part, TextPart) else part for part in request.input if not isinstance(part, ImagePart)
-    ]
+    texts = [part.text if isinstance(part, TextPart) else part for part in request.input]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def step_bytes(model: ModelInfo, tokens: int) -> int:

@@ -5,7 +5,19 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lmwire_protocol import AudioPart, Chat, Embed, Generate, ImagePart, Media, Speak, TextPart, Tokenize, Transcribe
+from lmwire_protocol import (
+    AudioPart,
+    Chat,
+    Embed,
+    Generate,
+    ImagePart,
+    Media,
+    Speak,
+    TextPart,
+    Tokenize,
+    TokensPart,
+    Transcribe,
+)
 
 MediaKind = Literal["image", "sound"]
 
@@ -32,7 +44,7 @@ def find_media_refs(request: Generate | Chat | Tokenize | Embed | Transcribe | S
 
 def _parts(
     request: Generate | Chat | Tokenize | Embed | Speak,
-) -> Iterator[tuple[str, str | TextPart | ImagePart | AudioPart]]:
+) -> Iterator[tuple[str, str | TextPart | ImagePart | AudioPart | TokensPart]]:
     if isinstance(request, Embed):
         for index, part in enumerate(request.input):
             yield f"input[{index}]", part

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmwire_protocol import Embed, ImagePart, Media, RequestError, Speak, TextPart, Transcribe
+from lmwire_protocol import Embed, ImagePart, Media, RequestError, Speak, TextPart, TokensPart, Transcribe
 from lmwire_protocol.events import Word
 
 from ..engine.interface import EmbeddingOutput, RunnerEvent, SpeechOutput, TranscriptionProgress, TranscriptSegment
@@ -26,10 +26,12 @@ def told(media: Media) -> str:
     return media.path or media.url or "data"
 
 
-def text_of(part: str | TextPart | ImagePart) -> str:
+def text_of(part: str | TextPart | ImagePart | TokensPart) -> str:
     """Return the text that stands for an input."""
     if isinstance(part, str):
         return part
+    if isinstance(part, TokensPart):
+        return "".join(f"{id} " for id in part.token_ids)
     return part.text if isinstance(part, TextPart) else told(part.media)
 
 

@@ -24,7 +24,7 @@ from .infill import InfillPrompts
 from .python_tool_signatures import signature
 from .reasoning import ReasoningSwitch
 from .template_traits import ANSWER, USER, TemplateTraits, probe_template, writes_placeholder, writes_role
-from .tokenization import Encoder
+from .tokenization import Encoder, check_token_ids
 from .turns import MEDIA_MARKERS, ROLES, Turn, read_turns
 
 
@@ -97,9 +97,9 @@ def build_prompt(
             raise RequestError("unsupported", f"{problem}, such as Qwen2.5-Coder", field="suffix")
         return Prompt(infill.build(request, request.suffix), "")
     if isinstance(request, Generate) and not isinstance(request.prompt, str):
-        return Prompt(_check_token_ids(list(request.prompt), vocab_size, "prompt"), "")
+        return Prompt(check_token_ids(list(request.prompt), vocab_size, "prompt"), "")
     if isinstance(request, Tokenize) and request.token_ids is not None:
-        tokens = _check_token_ids(request.token_ids, vocab_size, "token_ids")
+        tokens = check_token_ids(request.token_ids, vocab_size, "token_ids")
         return Prompt(tokens, encoder.decode(tokens, "token_ids"))
     field, opening, effort_budget = "messages", "", None
     if isinstance(request, Generate | Tokenize) and isinstance(request.prompt, str):
@@ -148,14 +148,6 @@ def _check_tokens(tokens: list[int], vocab_size: int, field: str) -> None:
     if max(tokens) >= vocab_size:
         problem = f"{field}: holds a special token that the tokenizer knows and this model, of {vocab_size}, does not"
         raise RequestError("invalid_request", problem, field=field)
-
-
-def _check_token_ids(tokens: list[int], vocab_size: int, field: str) -> list[int]:
-    if max(tokens) >= vocab_size:
-        index = next(index for index, token in enumerate(tokens) if token >= vocab_size)
-        problem = f"{field}[{index}]: {tokens[index]} is not a token of this model, whose vocabulary has {vocab_size}"
-        raise RequestError("invalid_request", problem, field=f"{field}[{index}]")
-    return tokens
 
 
 # The text of a conversation.

@@ -34,6 +34,24 @@ LARGE_CHARACTERS: Final = 2**15
 """Length from which a text is checked before it is tokenized. Shorter texts take milliseconds."""
 
 
+def check_token_ids(tokens: list[int], vocab_size: int, field: str) -> list[int]:
+    """Return the token ids of a request, if the model has all of them.
+
+    Args:
+        tokens: The ids; at least one.
+        vocab_size: Size of the model's vocabulary.
+        field: The field that holds them, for errors.
+
+    Raises:
+        RequestError: invalid_request, with the place of the first id that the model lacks.
+    """
+    if max(tokens) >= vocab_size:
+        index = next(index for index, token in enumerate(tokens) if token >= vocab_size)
+        problem = f"{field}[{index}]: {tokens[index]} is not a token of this model, whose vocabulary has {vocab_size}"
+        raise RequestError("invalid_request", problem, field=f"{field}[{index}]")
+    return tokens
+
+
 class Encoder:
     """Tokenizes prompts within limits. Any thread may call it.
 

@@ -1107,6 +1107,9 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
         ],
         "image": [
           "embed"
+        ],
+        "tokens": [
+          "embed.input.tokens"
         ]
       }
     },
@@ -1133,6 +1136,11 @@ export const REQUIREMENTS: Record<string, Record<string, Requirement>> = {
     "input[].media.url": {
       "features": [
         "embed"
+      ]
+    },
+    "input[].token_ids": {
+      "features": [
+        "embed.input.tokens"
       ]
     },
     "normalize": {

@@ -359,12 +359,19 @@ export interface TextPart {
   text: string;
 }
 
+/** An input of `embed` as tokens, which the model receives as they are. */
+export interface TokensPart {
+  type: "tokens";
+  /** Tokens of the model's vocabulary, with those that its tokenizer puts around a text. */
+  token_ids: Array<number>;
+}
+
 /** Compute an embedding of each input: a vector whose direction stands for its meaning. */
 export interface EmbedCommand {
   id: RequestId;
   cmd: "embed";
-  /** Texts, and images if the model takes them. Each input gets its own vector. */
-  input: Array<string | TextPart | ImagePart>;
+  /** Texts, tokens, and images if the model takes them. Each input gets its own vector. */
+  input: Array<string | TextPart | ImagePart | TokensPart>;
   /** Scale each vector to length 1. */
   normalize?: boolean;
   /** Number of leading values to keep of each vector. Absent: all, which is also the highest value. */
