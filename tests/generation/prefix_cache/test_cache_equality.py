@@ -283,6 +283,7 @@ def test_prompts_known_to_different_lengths_are_processed_together(runner: Gener
 def test_progress_counts_what_was_cached(runner: GenerationRunner) -> None:
     ask(runner, Generate(prompt=tokens(64), max_tokens=1))
     (answer,) = ask(runner, Generate(prompt=[*tokens(64), *tokens(36, seed=1)], max_tokens=1))
+    assert answer.cached == 64, "the first progress comes before a slice"
     assert answer.prefilled[0][0] > 64
     assert answer.prefilled[-1] == (100, 100)
 

@@ -186,3 +186,20 @@ def test_the_progress_of_several_prompts_is_their_sum(reading_server: Server) ->
         start_stream(client, COMPLETIONS, prompt=["one", "two"], return_progress=True)
         last = reports_until(client, 200)[-1]
     assert (last["total"], last["cache"]) == (200, 40)
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_a_models_reports_have_the_tokens_that_were_cached(tiny_server: Server, path: str) -> None:
+    text = f"The parts of {path} are counted. " * 20
+    prompt: Any = {"messages": [{"role": "user", "content": text}]} if path == CHAT else {"prompt": text}
+    options = {"model": "builtin:tiny", "max_tokens": 2, "stream_options": {"include_usage": True}}
+    for is_cached in (False, True):
+        with RawClient(tiny_server.url) as client:
+            start_stream(client, path, return_progress=True, **prompt, **options)
+            lines = client.read_until(b"[DONE]").decode().splitlines()
+        read: list[Any] = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+        cached = read[-1]["usage"]["prompt_tokens_details"]["cached_tokens"]
+        reports = [event["prompt_progress"] for event in read if "prompt_progress" in event]
+        assert {report["cache"] for report in reports} == {cached}
+        assert reports[-1]["processed"] == reports[-1]["total"] == read[-1]["usage"]["prompt_tokens"]
+        assert (cached > 0) == is_cached

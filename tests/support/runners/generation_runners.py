@@ -1,11 +1,11 @@
 """Helpers that drive text runners as the scheduler does, and return the answers of mlx-lm to compare with."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import mlx_lm
 import pytest
@@ -67,6 +67,8 @@ class Answer:
     finish_reason: str | None = None
     stop: str | None = None
     error: RequestError | None = None
+    cached: int | None = field(default=None, compare=False)
+    """Tokens of the prompt that were cached, as its first progress says."""
     prefilled: list[tuple[int, int]] = field(default_factory=list, compare=False)
     """Progress of the prompt as (done, total) after each slice. A busy machine affects the number of slices."""
 
@@ -100,9 +102,12 @@ class Driver:
         return self.answers[key]
 
     def step(self) -> None:
-        for outcome in self.runner.step():
-            assert outcome.key in self.unfinished, "an outcome after the end"
-            self._take(outcome)
+        """Make a step. One that only starts requests does not count."""
+        outcomes = self.runner.step()
+        if outcomes and all(self._is_start(outcome) for outcome in outcomes):
+            self._take_all(outcomes)
+            outcomes = self.runner.step()
+        self._take_all(outcomes)
 
     def steps(self, count: int) -> None:
         for _ in range(count):
@@ -113,9 +118,19 @@ class Driver:
             self.step()
         return self.answers
 
+    def _is_start(self, outcome: RunnerEvent) -> TypeGuard[PrefillProgress]:
+        return isinstance(outcome, PrefillProgress) and self.choices[outcome.key][0].cached is None
+
+    def _take_all(self, outcomes: Iterable[RunnerEvent]) -> None:
+        for outcome in outcomes:
+            assert outcome.key in self.unfinished, "an outcome after the end"
+            self._take(outcome)
+
     def _take(self, outcome: RunnerEvent) -> None:
         choices = self.choices[outcome.key]
-        if isinstance(outcome, PrefillProgress):
+        if self._is_start(outcome):
+            choices[0].cached = outcome.done
+        elif isinstance(outcome, PrefillProgress):
             choices[0].prefilled.append((outcome.done, outcome.total))
         elif isinstance(outcome, Failed):
             choices[0].error = outcome.error

@@ -185,7 +185,8 @@ class GenerationRunner:
         """See `ModelRunner.step`."""
         if stopped := self.table.stopped:
             return self._restart(stopped)
-        events = self.start_waiting()
+        if events := self.start_waiting():
+            return events  # a host sees how much was cached before the first chunk, which can take long
         if not self.table.in_batch and not self.table.solo:
             self._wait_for_disk()
         elif self.prefills_next and (self.table.solo or self.batch.has_prompts):
@@ -234,6 +235,9 @@ class GenerationRunner:
                 self._start(request)
             except BaseException as error:
                 events += self._fail(first.key, error)
+            else:
+                if not first.has_restarted:
+                    events.append(PrefillProgress(first.key, first.prefix_tokens, len(first.prompt)))
         return events
 
     def _waits(self, sequence: Sequence, leader: Leader | None) -> bool:

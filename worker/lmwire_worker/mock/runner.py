@@ -322,7 +322,7 @@ def _open(key: int, reply: Reply, cached_tokens: int, prompt_tokens: int) -> _Ac
     if reply.delay_ms:
         yield reply.delay_ms / 1000
     if not reply.progress and not reply.fails_at_once:
-        for done in range(cached_tokens + _PREFILL_TOKENS, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
+        for done in range(cached_tokens, prompt_tokens + _PREFILL_TOKENS, _PREFILL_TOKENS):
             yield [PrefillProgress(key, min(done, prompt_tokens), prompt_tokens)]
     for stage in reply.progress:
         yield [PrefillProgress(key, stage.current, prompt_tokens if stage.total is None else stage.total)]
