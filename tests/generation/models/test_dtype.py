@@ -43,7 +43,14 @@ def test_another_type_reads_the_weights_anew_and_the_same_one_does_not(tmp_path:
 
 
 @pytest.mark.skipif(mx.default_device() != mx.cpu, reason="float16 is fast on a GPU")
-def test_on_a_cpu_float16_becomes_float32_unless_the_load_says_otherwise(tmp_path: Path) -> None:
+def test_on_a_cpu_float16_becomes_float32_unless_the_load_says_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = write_model(tmp_path / "model", dtype="float16", quantize=(4, 32))
     assert types_of(Host().load(folder)) - UNTOUCHED == {mx.float32}
-    assert types_of(Host().load(folder, dtype="float16")) - UNTOUCHED == {mx.float16}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"lmwire: {folder}: float16 becomes float32, ")
+    assert "`dtype` of the load (--dtype) chooses otherwise" in line
+    for dtype in ("float16", "bfloat16"):
+        assert types_of(Host().load(folder, dtype=dtype)) - UNTOUCHED == {getattr(mx, dtype)}
+    assert capsys.readouterr().err == ""

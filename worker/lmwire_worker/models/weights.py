@@ -18,6 +18,11 @@ from ..engine.interface import Report
 
 READ_BYTES: Final = 256 * 2**20
 """Bytes read between two reports. A cancel waits for the next report."""
+_CONVERTED: Final = (
+    "float16 becomes float32, which doubles its size: a CPU computes quantized models many times slower in float16. "
+    "`dtype` of the load (--dtype) chooses otherwise: bfloat16 keeps the size, and float16 changes nothing"
+)
+"""Log line for a load whose float16 was converted."""
 
 
 def read_weights(
@@ -189,6 +194,8 @@ class SharedWeights:
             mx.default_device() != mx.cpu or all(weight.dtype != mx.float16 for weight in _weights(self._network))
         ):
             return
+        if dtype is None:
+            print(f"lmwire: {self.folder}: {_CONVERTED}", file=sys.stderr)
         target = getattr(mx, dtype or "float32")
         may_cast: Any = getattr(self._network, "cast_predicate", lambda _: True)
 

@@ -68,7 +68,8 @@ def _add_load_options(group: ArgumentGroup) -> None:
     group.add_argument(
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
-        help="convert numbers that are not quantized to this type (default: as in the files)",
+        help="convert numbers that are not quantized to this type (default: as in the files, but float32 for float16 "
+        "on a CPU, which is very slow there)",
     )
     group.add_argument("--force", action=Flag, default=None, help="load a model that does not seem to fit into memory")
     group.add_argument(
