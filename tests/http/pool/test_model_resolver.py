@@ -16,7 +16,7 @@ TINY = local_model("builtin:tiny")
 QWEN = local_model("mlx-community/Qwen3-0.6B-4bit", aliases=["qwen3-0.6b"])
 ONE_GEMMA = local_model("mlx-community/gemma-3-1b-it-4bit")
 OTHER_GEMMA = local_model("google/Gemma-3-1b-it-4bit")
-HALF = local_model("somebody/Half", problem="no weights")
+HALF = local_model("somebody/Half", problem="no weights", model_type=None)
 
 
 class Listing:
@@ -88,7 +88,7 @@ async def test_an_error_lists_only_some_of_many_names() -> None:
 
 
 @awaited
-async def test_a_model_that_cannot_run_is_not_listed_and_the_log_has_the_reason(
+async def test_a_folder_without_a_model_is_not_listed_and_the_log_has_the_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     found = await names(TINY, HALF)
@@ -106,6 +106,15 @@ async def test_a_whole_model_that_cannot_be_loaded_here_says_why(tmp_path: Path)
     assert (error.value.status, error.value.code, error.value.param) == (501, "unsupported", "model")
     assert error.value.message == "the model 'new' cannot be loaded here: mlx-lm has no architecture `newer`"
     await refused(await names(TINY, new, models=(TINY.id,)), "new")
+
+
+@awaited
+async def test_a_model_with_incomplete_files_is_named_with_what_is_missing() -> None:
+    problem = "lacks 1 of its weight files: model-00002-of-00002.safetensors (see /secret/place)"
+    half = local_model("somebody/Half", problem=problem, model_type="llama")
+    error = await refused(await names(TINY, half), "half")
+    assert error.message == f"the model 'half' cannot be loaded here: {problem.replace('/secret/place', '[path]')}"
+    assert (await refused(await names(TINY, half, models=(TINY.id,)), "half")).message == unknown_message("half")
 
 
 @awaited

@@ -87,6 +87,10 @@ def test_a_folder_is_served_only_where_that_was_allowed(tmp_path: Path) -> None:
         assert chat(server, model).status == 200
         assert asked_for(server, f"{tmp_path}/empty") == asked_for(server, f"{tmp_path}/no").replace("/no'", "/empty'")
         assert "no config.json" in server.wait_for_line("cannot run")
+        index = {"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors"}}
+        Path(model, "model.safetensors.index.json").write_text(json.dumps(index))
+    with served_process("--allow-paths") as server:
+        assert asked_for(server, model).endswith("lacks 1 of its weight files: 'model-00002-of-00002.safetensors'")
 
 
 def asked_for(server: Server, name: str) -> str:

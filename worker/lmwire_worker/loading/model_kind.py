@@ -63,7 +63,7 @@ def _kind_of(folder: Path, *, trust_remote_code: bool) -> tuple[Kind, dict[str, 
 def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dict[str, Any], Kind | None, str | None]:
     """Return a model's config.json, its kind, and why the model cannot run; None if it can.
 
-    If the folder's files are incomplete, the config.json is an empty object, and the kind is None.
+    If the folder's files are incomplete, the kind is None, and the config.json has at most its model_type.
 
     Args:
         folder: The model folder.
@@ -72,11 +72,20 @@ def check_support(folder: Path, *, trust_remote_code: bool = False) -> tuple[dic
     try:
         kind, config = detect_kind(folder, trust_remote_code=trust_remote_code)
     except RequestError as error:
-        return {}, None, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
+        return _model_type(folder), None, error.message.removeprefix(f"{folder} ").removeprefix(f"{folder}/")
     problem = _find_problem(kind, config)
     if kind == "vision" and problem is None and not _can_see(config):
         kind = "text"
     return config, kind, problem
+
+
+def _model_type(folder: Path) -> dict[str, Any]:
+    """Return the model_type of a folder's config.json alone, for which no other file is needed; empty without one."""
+    try:
+        name = read_json(folder / CONFIG).get("model_type")
+    except (RequestError, OSError):
+        return {}
+    return {"model_type": name} if isinstance(name, str) else {}
 
 
 def _find_problem(kind: Kind, config: dict[str, Any]) -> str | None:

@@ -123,7 +123,7 @@ def _describe(id: str, folder: Path, check: CheckSupport) -> LocalModel:
         bits=_number(_object(config, "quantization"), "bits"),
         context_len=_number(language, "max_position_embeddings"),
         problem=problem,
-        load_bytes=estimate_load_bytes(folder, config) if config else 0,
+        load_bytes=estimate_load_bytes(folder, config) if kind else 0,
         kind=kind,
     )
 

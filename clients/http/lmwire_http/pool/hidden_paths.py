@@ -4,14 +4,15 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from lmwire import RequestFailed
 from lmwire_protocol import events
 
-from .model_resolver import ModelSpec
+if TYPE_CHECKING:
+    from .model_resolver import ModelSpec
 
 _PATH: Final = re.compile(
     r"""(?P<quote>['"`])~?/(?:(?!(?P=quote)).)*(?P=quote)"""  # in quotes, where it may have spaces
@@ -37,7 +38,7 @@ class PathRedactor:
         load_options: Options of its load, which may name more folders.
     """
 
-    def __init__(self, spec: ModelSpec, load_options: dict[str, Any]) -> None:
+    def __init__(self, spec: "ModelSpec", load_options: dict[str, Any]) -> None:
         self._id = spec.id
         self._names = {spec.path: spec.id, os.path.expanduser("~"): "~"}
         self._names |= {str(path): label for name, label in _FOLDER_OPTIONS.items() if (path := load_options.get(name))}

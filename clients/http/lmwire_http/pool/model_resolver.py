@@ -16,6 +16,7 @@ from lmwire_protocol.model_names import NameIndex, ambiguous_name
 
 from ..errors import ApiError, invalid_field
 from ..settings import Settings
+from .hidden_paths import hide_paths
 
 _MAX_NAMES_SHOWN = 20
 """Number of model names in an error message."""
@@ -199,6 +200,9 @@ class ModelResolver:
             if len(unusable) == 1 and unusable[0].kind:  # its files are whole
                 problem = f"the model {name[:200]!r} cannot be loaded here: {unusable[0].problem}"
                 raise ApiError(501, problem, code="unsupported", param="model")
+            if len(unusable) == 1 and unusable[0].model_type:  # files are missing or damaged
+                problem = hide_paths(unusable[0].problem or "")
+                raise model_not_found(f"the model {name[:200]!r} cannot be loaded here: {problem}")
             # Otherwise only the log gives the reason: the error must not reveal which files exist on this machine.
             raise unknown_model(name, self._runnable()) if name else missing_model(self._runnable())
         return spec
