@@ -13,7 +13,7 @@ import pytest
 from mlx_vlm.encoder_loader import load_encoder_model
 from mlx_vlm.utils import load_processor
 
-from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize
+from lmwire_protocol import Embed, ImagePart, Load, Media, RequestError, TextPart, Tokenize, TokensPart
 from lmwire_worker.embeddings.qwen3_vl import DEFAULT_INSTRUCTION, VisionEmbeddingNetwork
 from lmwire_worker.embeddings.runner import IMAGE_TOKEN_BYTES, EmbeddingRunner, step_bytes
 from lmwire_worker.engine.interface import EmbeddingOutput
@@ -28,7 +28,7 @@ from support.runners.embedding_runners import embed, gather, open_runner
 
 pytestmark = pytest.mark.slow
 
-Part = str | TextPart | ImagePart
+Part = str | TextPart | ImagePart | TokensPart
 
 ONE, OTHER, TALL, WIDE = image(1), image(2), image(3, 64, 128), image(4, 200, 40)
 MIXED: list[Part] = ["the sea", ONE, "the sea is wide and deep", TALL, TextPart("a"), WIDE, "caf\u00e9 数学 🙂", OTHER]
@@ -192,6 +192,16 @@ def test_an_input_that_cannot_be_had_is_named_and_ends_its_request(
     error = refused(runner, "a", ONE, part)
     assert (error.code, error.field) == (code, field)
     assert error.message.startswith(field)
+
+
+def test_tokens_have_the_vector_of_their_text_and_hold_no_part_of_an_image(runner: EmbeddingRunner) -> None:
+    tokens = runner.tokenize(Tokenize(prompt="the sea"))[0]
+    ((given, text),) = embed(runner, Embed(input=[TokensPart(tokens), "the sea"]))
+    close(given, text)
+    assert isinstance(runner.network, VisionEmbeddingNetwork)
+    for mark in runner.network.placeholder_tokens:
+        error = refused(runner, "a", ONE, TokensPart([*tokens, mark]))
+        assert (error.code, error.field) == ("invalid_request", "input[2].token_ids")
 
 
 def test_images_are_read_as_the_host_allows(folder: Path, tmp_path: Path) -> None:
