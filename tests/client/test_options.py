@@ -277,7 +277,7 @@ def test_all_features_are_detected_in_commands() -> None:
         commands.tokenize_command(MESSAGES, TEMPLATE, count_only=True),
         commands.tokenize_command("x", {}, count_only=True, add_special_tokens=False),
         commands.detokenize_command([1]),
-        commands.embed_command(["x"], {}),
+        commands.embed_command(["x", {"type": "tokens", "token_ids": [1]}], {}),
         commands.transcribe_command({"data": ""}, {}),
         commands.speak_command("x", {}),
         commands.chat_command(OPENAI_MESSAGES, cast(Any, {"tool_choice": OPENAI_TOOL_CHOICE})),

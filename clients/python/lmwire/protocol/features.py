@@ -15,6 +15,7 @@ def features_used(command: Command) -> set[str]:
     fields: dict[str, Any] = msgspec.to_builtins(command, str_keys=True)
     used = {command.name, *(f"{command.name}.{field}" for field in fields)}
     used |= {f"{command.name}.tool_choice.{name}" for name in _members(fields.get("tool_choice"))}
+    used |= {f"{command.name}.input.{part.get('type')}" for part in _objects(fields.get("input"))}
     for message in _objects(fields.get("messages")):
         used |= {f"{command.name}.messages.{name}" for name in message}
         used |= {f"{command.name}.messages.tool_calls.{name}" for name in _members(message.get("tool_calls"))}
