@@ -59,9 +59,9 @@ def test_a_grammar_of_many_forms_compiles() -> None:
         ('root ::= "a', "character 9"),
         ('"a"', "a rule must come first"),
         ('word ::= "a"', "no rule `root`"),
-        ("root ::= word", "no rule 'word'"),
+        ("root ::= word", "the rule 'word' is missing"),
         ('root ::= "a"\nroot ::= "b"', "two rules"),
-        (r'root ::= "\ud800"', "no character"),
+        (r'root ::= "\ud800"', "not a character"),
         ('root ::= ("a"\nother ::= "b")', "still open"),
     ],
 )

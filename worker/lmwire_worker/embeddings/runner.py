@@ -160,7 +160,7 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         if request.prompt is None:
             problem = "messages: an embedding model has no chat template; give `prompt`"
             raise RequestError("unsupported", problem, field="messages")
-        return self._text_tokens(request.prompt, "prompt"), self.inputs.render(request.prompt)
+        return self._tokens(request.prompt, "prompt"), self.inputs.render(request.prompt)
 
     def _read(
         self, part: str | TextPart | ImagePart | TokensPart, field: str, images: Iterator[Image]
@@ -169,13 +169,13 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
         if isinstance(part, ImagePart):
             read = self._image(field, images)
         elif isinstance(part, TokensPart):
-            read = EmbeddingInput(self._given_tokens(part.token_ids, f"{field}.token_ids"))
+            read = EmbeddingInput(self._tokens(part.token_ids, f"{field}.token_ids"))
         else:
             text = part.text if isinstance(part, TextPart) else part
             if len(text) > SMALL_CHARACTERS and (least := self.inputs.min_tokens(text)) > self.model.context_len:
                 problem = f"{field}: comes to {least} tokens at least, and the model takes {self.model.context_len}"
                 raise RequestError("context_overflow", problem, field=field)
-            read = EmbeddingInput(self._text_tokens(text, field))
+            read = EmbeddingInput(self._tokens(text, field))
         count = len(read.tokens)
         if not count:
             raise RequestError("invalid_request", f"{field}: comes to no tokens", field=field)
@@ -202,19 +202,15 @@ class EmbeddingRunner(UncachedRunner[_EmbedState]):
             problem = f"{field}.media: this model's image processor refuses it: {error}"
             raise RequestError("invalid_request", problem, field=f"{field}.media") from None
 
-    def _text_tokens(self, text: str, field: str) -> list[int]:
-        need = MEMORY_PER_TEXT_BYTE * len(text.encode())
-        if need > self._budget:
+    def _tokens(self, given: str | list[int], field: str) -> list[int]:
+        """Return the tokens of a text, or those that were given. Raises RequestError."""
+        if isinstance(given, str) and (need := MEMORY_PER_TEXT_BYTE * len(given.encode())) > self._budget:
             problem = f"{field}: to tokenize it takes {format_bytes(need)}, and there are {format_bytes(self._budget)}"
             raise RequestError("out_of_memory", problem, field=field)
         try:
-            return self.inputs.tokens(text, field)
-        except ValueError as error:
-            raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
-
-    def _given_tokens(self, tokens: list[int], field: str) -> list[int]:
-        try:
-            return self.inputs.check_tokens(tokens, field)
+            if isinstance(given, str):
+                return self.inputs.tokens(given, field)
+            return self.inputs.check_tokens(given, field)
         except ValueError as error:
             raise RequestError("invalid_request", f"{field}: {error}", field=field) from None
 

@@ -66,13 +66,7 @@ class OutputQueue:
         size = _LINE_BYTES + len(token.token) + _TOKEN_BYTES * len(token.token_ids)
         if token.logprobs:
             size += sum(_LOGPROB_BYTES * (1 + len(logprob.top)) for logprob in token.logprobs)
-        with self._lock:  # as `_put` does, without a call: every token of every stream comes this way
-            if not self._closed:
-                self._queue.append(token)
-                self._stream_bytes += size
-                if self._writer_idle:
-                    self._writer_idle = False
-                    self._work.notify()
+        self._put(token, stream_bytes=size)
 
     def put_tool_call(self, id: str, line: bytes) -> None:
         """Queue a tool call's event.

@@ -65,7 +65,7 @@ def lark_grammar(gbnf: str) -> str:
         raise ValueError("it has no rule `root`, which is where a text begins")
     for name, place in used.items():
         if name not in rules:
-            raise ValueError(f"character {place}: there is no rule {name!r}")
+            raise ValueError(f"character {place}: the rule {name!r} is missing")
     lines = [f"{_rule_name(name)}: {' '.join(parts)}" for name, parts in rules.items()]
     return "\n".join([f"start: {_rule_name('root')}", *lines])
 
@@ -121,6 +121,6 @@ def _unescaped(escape: re.Match[str]) -> str:
     if digits := escape[1] or escape[2] or escape[3]:
         code = int(digits, 16)
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise ValueError(f"{escape[0]} is no character")
+            raise ValueError(f"{escape[0]} is not a character")
         return chr(code)
     return _NAMED_ESCAPES.get(escape[4], escape[4])

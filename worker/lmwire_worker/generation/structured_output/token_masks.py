@@ -31,8 +31,8 @@ class TokenMasks:
     def __call__(self, logits: mx.array, newest: mx.array) -> mx.array:
         """Return logits [B, V] with -inf for each token that the row's constraint forbids.
 
-        The logits are evaluated while the masks are made. On a CPU their start is short. On a GPU it takes longer than
-        the masks, and lets another thread run meanwhile.
+        On a CPU the logits are evaluated meanwhile. On a GPU the start of their evaluation takes longer than the masks,
+        so that another thread fills many of them during it.
 
         Never raises, and never forbids all tokens of a row. A constraint that fails sets its `error`, and allows every
         token from then on.
@@ -54,8 +54,10 @@ class TokenMasks:
             bits = _fill(constraints)
         else:
             filled = _thread().submit(_fill, constraints)
-            mx.async_eval(logits)
-            bits = filled.result()
+            try:
+                mx.async_eval(logits)
+            finally:
+                bits = filled.result()  # the thread has the constraints until then, also if the evaluation fails
         if len(bound) == self._rows:
             masked = _apply(bits, logits)
         else:

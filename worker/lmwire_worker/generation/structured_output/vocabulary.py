@@ -190,7 +190,7 @@ def is_simple(grammar: str) -> bool:
 def _error_sentence(error: str) -> str:
     """Return an error of llguidance as one sentence, without its excerpt of the grammar."""
     if error.startswith("NoExtension"):
-        return "there is no text that satisfies it"
+        return "no text satisfies it"
     if "regex parse error:" in error:  # the excerpt may be long, and needs several lines
         return f"regex parse error: {error.rpartition('error: ')[2].partition(chr(10))[0]}"
     text = error.partition("\n   1 |")[0].partition("\n<state>")[0]
