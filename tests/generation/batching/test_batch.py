@@ -17,7 +17,7 @@ from mlx_lm.models.llama import Model, ModelArgs
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation import batching
 from lmwire_worker.generation.banned_strings import BannedStrings
-from lmwire_worker.generation.batching import Batch, PromptProgress, prefill
+from lmwire_worker.generation.batching import Batch, Decoding, PromptProgress, prefill
 from lmwire_worker.generation.caches import RowCache
 from lmwire_worker.generation.sampling.dry import Repetitions
 from lmwire_worker.generation.structured_output.constraint import Constraint
@@ -74,7 +74,7 @@ def batch(network: Any) -> Batch:
 
 
 def new_batch(network: Any, rows: int = 8, prompts: int = 8, may_pad: Callable[[], bool] = lambda: True) -> Batch:
-    return Batch(network, rows, prompts, set(), set(), positions=1 << 20, padding=8192, may_pad=may_pad)
+    return Batch(network, rows, prompts, Decoding(set(), set(), positions=1 << 20), padding=8192, may_pad=may_pad)
 
 
 def step(batch: Batch) -> None:
@@ -374,7 +374,8 @@ def test_a_row_with_proposals_gets_the_tokens_that_it_gets_without(network: Any,
     prompt = [place % CYCLE for place in range(length)]
     plain, row = Row(prompt, 100), Row(prompt, 100)
     run(new_batch(successor), [plain])
-    batch = Batch(successor, 8, 8, set(), set(), positions=1 << 20, padding=8192, may_pad=lambda: True, looks_up=True)
+    decoding = Decoding(set(), set(), positions=1 << 20, looks_up=True)
+    batch = Batch(successor, 8, 8, decoding, padding=8192, may_pad=lambda: True)
     batch.add(row, prompt)
     steps = 0
     while row.remaining_tokens:

@@ -17,7 +17,7 @@ from mlx_lm.models.llama import Model, ModelArgs
 
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation.banned_strings import BannedStrings
-from lmwire_worker.generation.batching.rows import RowGroup, RowState
+from lmwire_worker.generation.batching.rows import Decoding, RowGroup, RowState
 from lmwire_worker.generation.sampling.dry import Repetitions
 from lmwire_worker.generation.structured_output.constraint import Constraint
 
@@ -100,7 +100,8 @@ def of_library(network: Any, lengths: Sequence[int], steps: Counts) -> Counter[s
 
 def of_group(network: Any, rows: Sequence[Row], steps: Counts) -> Counter[str]:
     """Return the primitives of a step of a group of rows."""
-    group = RowGroup(network, set(), set(), [RowState(row, row.prompt, make_prompt_cache(network), 0) for row in rows])
+    states = [RowState(row, row.prompt, make_prompt_cache(network), 0) for row in rows]
+    group = RowGroup(network, Decoding(set(), set(), positions=1 << 20), states)
     group.prefill([row.prompt[:-1] for row in rows], None)
     steps.clear()
     group.start_decoding()

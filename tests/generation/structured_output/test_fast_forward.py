@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Chat, ChoiceFormat, Generate, JsonSchemaFormat, RegexFormat
-from lmwire_worker.generation.batching.rows import MAX_FORCED_TOKENS
+from lmwire_worker.generation.batching.rows import MAX_FOLLOWING_TOKENS
 from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import Answer, Driver, RunnerOf, ask
@@ -76,7 +76,7 @@ def test_a_step_computes_a_bounded_number_of_forced_tokens(runner: GenerationRun
     long = request(format=ChoiceFormat(choices=["ab" * 300]), max_tokens=400)
     (answer,) = ask(runner, long)
     assert answer == step_by_step(runner, long)[0]
-    assert count_steps(runner, long) >= len(answer.token_ids) / (MAX_FORCED_TOKENS + 1)
+    assert count_steps(runner, long) >= len(answer.token_ids) / (MAX_FOLLOWING_TOKENS + 1)
 
 
 @pytest.mark.parametrize("tokens", range(1, 8))

@@ -39,7 +39,7 @@ from ..models.device_memory import is_out_of_memory, measure_freed, memory_usage
 from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
-from .batching import Batch, PromptProgress, SpeculativeBatch, TargetDraftPair, prefill, supports_padding
+from .batching import Batch, Decoding, PromptProgress, SpeculativeBatch, TargetDraftPair, prefill, supports_padding
 from .cache_manager import CacheManager
 from .caches import Checkpoint, RowCache, supports_batching
 from .prefill_policy import PrefillPolicy
@@ -553,19 +553,25 @@ class GenerationRunner:
 
     def _new_batch(self) -> Batch | SpeculativeBatch:
         network, preparer = self.network, self.preparer
-        if isinstance(network, TargetDraftPair):
-            return SpeculativeBatch(network, preparer.end_token_ids, preparer.xtc_special_tokens)
-        return Batch(
-            network,
-            self.max_batch_size,
-            self._max_prefill_batch,
+        decoding = Decoding(
             preparer.end_token_ids,
             preparer.xtc_special_tokens,
-            positions=self.model.context_len,
-            padding=self.max_padding_tokens,
-            may_pad=self.may_pad,
+            self.model.context_len,
             looks_up=self._looks_up,
+            several_rows=self.may_step_unevenly,
         )
+        if isinstance(network, TargetDraftPair):
+            return SpeculativeBatch(network, decoding)
+        padding = self.max_padding_tokens
+        return Batch(network, self.max_batch_size, self._max_prefill_batch, decoding, padding, self.may_pad)
+
+    def may_step_unevenly(self) -> bool:
+        """Return whether several rows may get different numbers of tokens in a step.
+
+        On a CPU, a step takes nearly as many times longer as it computes tokens, and some of them are padding. The
+        positions of a prompt with media are not those of its tokens.
+        """
+        return mx.default_device() == mx.gpu and self.media is None and self.may_pad()
 
     def may_pad(self) -> bool:
         """Return whether the model computes padded prompts correctly.

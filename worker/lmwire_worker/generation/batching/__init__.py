@@ -7,11 +7,12 @@ predecessor's tokens are delivered. The caller decides whether a step prefills o
 
 from .batch import Batch, assign_buckets, max_padding_tokens
 from .padding import compiles_each_shape, round_shape, supports_padding
-from .rows import PromptProgress, Row, prefill
+from .rows import Decoding, PromptProgress, Row, prefill
 from .speculative import SpeculativeBatch, TargetDraftPair
 
 __all__ = [
     "Batch",
+    "Decoding",
     "PromptProgress",
     "Row",
     "SpeculativeBatch",

@@ -12,7 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from ..caches import Checkpoint
 from .padding import compiles_each_shape, round_shape
-from .rows import PromptProgress, Row, RowGroup, RowState
+from .rows import Decoding, PromptProgress, Row, RowGroup, RowState
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""
@@ -30,12 +30,9 @@ class Batch:
         model: The network.
         rows: Maximum number of rows decoded together.
         prompts: Maximum number of prompts of one bucket prefilled together.
-        eos_token_ids: The tokens that end a turn or a gap.
-        xtc_special_tokens: Tokens that XTC never excludes.
-        positions: Maximum number of positions of the model. Padding never exceeds it.
+        decoding: How it decodes.
         padding: Maximum tokens of padding in a group; see `max_padding_tokens`.
         may_pad: Returns whether the model computes padded prompts correctly. It is asked before the first ones.
-        looks_up: See `RowGroup`.
     """
 
     def __init__(
@@ -43,22 +40,16 @@ class Batch:
         model: nn.Module,
         rows: int,
         prompts: int,
-        eos_token_ids: set[int],
-        xtc_special_tokens: set[int],
-        positions: int,
+        decoding: Decoding,
         padding: float,
         may_pad: Callable[[], bool],
-        *,
-        looks_up: bool = False,
     ) -> None:
         self._model = model
         self._max_rows = rows
         self._max_prompts = prompts
-        self._sampling = (eos_token_ids, xtc_special_tokens)
-        self._positions = positions
+        self._decoding = decoding
         self._padding = padding
         self._may_pad = may_pad
-        self._looks_up = looks_up
         self._rounds_shapes = prompts > 1 and compiles_each_shape() and may_pad()
         self._buckets: dict[int, _Bucket] = {}
         self._turns: deque[_Bucket] = deque()
@@ -198,7 +189,7 @@ class Batch:
         """Return the shape to which chunks are padded; None if the model has no positions for the padding."""
         cached = max(len(state.tokens) for state in group.rows)
         rows, length = round_shape(len(chunks), max(map(len, chunks)), cached)
-        return (rows, length) if cached + length <= self._positions else None
+        return (rows, length) if cached + length <= self._decoding.positions else None
 
     # Decode.
 
@@ -292,7 +283,7 @@ class Batch:
         return self._buckets[number]
 
     def _group(self, rows: Collection[RowState]) -> RowGroup:
-        return RowGroup(self._model, *self._sampling, rows, looks_up=self._looks_up)
+        return RowGroup(self._model, self._decoding, rows)
 
 
 class _Bucket:

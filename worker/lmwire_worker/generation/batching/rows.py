@@ -30,11 +30,13 @@ from ..caches import (
 from ..sampling.logits_processors import BANNED_LOGIT, EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
 from ..structured_output.constraint import Constraint
-from .prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
     from ..sampling.dry import DryPenalties, Repetitions
     from ..structured_output.token_masks import TokenMasks
+    from .continuations import Continuation, FollowingToken
+    from .prompt_lookup import PromptLookup
+    from .uneven import Columns
 
 
 class Row(Protocol):
@@ -67,14 +69,6 @@ class Row(Protocol):
     def fast_forward(self, token: int, limit: int) -> list[int]:
         """Return the only tokens that may follow the newest one, at most `limit`."""
         ...
-
-
-class FollowingToken(NamedTuple):
-    """A token that a step computed after the one that it was started for."""
-
-    token: int
-    logprob: LogprobHandle | None = None
-    drafted: bool = False
 
 
 class PromptProgress(Struct, frozen=True):
@@ -125,9 +119,9 @@ class RowState:
         """The row's own cache. In a group, the cache belongs to the group."""
         self.is_delivered = False
         """True if the row already has the token that its next step reads."""
-        self.following: list[FollowingToken] = []
+        self.following: "list[FollowingToken]" = []
         """The tokens after that one that the same step computed: a grammar allows no others, or a draft was right."""
-        self.lookup: PromptLookup | None = None
+        self.lookup: "PromptLookup | None" = None
         """Proposes tokens from the row's own text; None until the row asks for some."""
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
@@ -137,6 +131,11 @@ class RowState:
     def remaining(self) -> int:
         """Number of the prompt's tokens that are not computed."""
         return len(self.prompt) - len(self.tokens)
+
+    @property
+    def samples_by_position(self) -> bool:
+        """True if no token before a place affects how its logits are sampled, but only its position."""
+        return self.row.constraint is None and not _changes_logits(self.row.request)
 
     def progress(self, computed: int) -> PromptProgress:
         """Return the progress of the prompt, of which `computed` tokens are computed or were cached."""
@@ -155,25 +154,46 @@ class RowState:
         return self.prompt[start : min(start + size, stop)]
 
 
-MAX_FORCED_TOKENS: Final = 32
-"""Maximum number of forced tokens in a step, since a schema's constants have any length and no step is interrupted."""
+MAX_FOLLOWING_TOKENS: Final = 31
+"""Maximum number of tokens that follow a row's newest one in a step, since a schema's constants have any length and no
+step is interrupted."""
+MAX_STEP_TOKENS: Final = 256
+"""Maximum number of tokens that a GPU computes in a step of several rows, padding included, so that none takes much
+longer than a step of one token each. The start of its kernels takes most of such a step."""
+
+
+class Decoding(Struct, frozen=True):
+    """How a batch decodes."""
+
+    eos_token_ids: set[int]
+    """The tokens that end a turn or a gap."""
+    xtc_special_tokens: set[int]
+    """Tokens that XTC never excludes."""
+    positions: int
+    """Maximum number of positions of the model. Padding never exceeds it."""
+    looks_up: bool = False
+    """Tokens are proposed from each row's own text; see `PromptLookup`. All caches are plain KV caches then."""
+    several_rows: Callable[[], bool] = bool
+    """Returns whether several rows may get different numbers of tokens in a step, which needs plain KV caches too."""
 
 
 class StepSampler:
     """Samples the next token of each row. Valid until rows join or leave; each call is a step.
 
     Args:
-        rows: The rows. Their newest tokens come with the next call.
-        eos_token_ids: The tokens that end a turn or a gap.
-        xtc_special_tokens: Tokens that XTC never excludes.
+        decoding: How the batch decodes.
+        rows: The rows. Their newest tokens come with the next call. A row that samples by position may be here several
+            times.
+        ahead: Number of tokens after its newest one that each samples; none for 0 of all.
     """
 
-    def __init__(self, rows: Sequence[RowState], eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
+    def __init__(self, decoding: Decoding, rows: Sequence[RowState], ahead: Sequence[int] = ()) -> None:
         requests = [state.row.request for state in rows]
-        positions = [len(state.tokens) for state in rows]
-        self._process = _new_processors(rows, eos_token_ids)
+        positions = [len(state.tokens) + more for state, more in zip(rows, ahead or [0] * len(rows), strict=True)]
+        self._process = _new_processors(rows, decoding.eos_token_ids)
         self._masks = _new_masks([state.row.constraint for state in rows])
-        self._sample = _new_sampler(requests, [state.row.seed for state in rows], positions, xtc_special_tokens)
+        seeds = [state.row.seed for state in rows]
+        self._sample = _new_sampler(requests, seeds, positions, decoding.xtc_special_tokens)
         self._logprobs = BatchLogprobs(requests) if any(request.logprobs for request in requests) else None
 
     def __call__(self, raw: mx.array, newest: mx.array) -> tuple[mx.array, list[LogprobHandle | None]]:
@@ -290,29 +310,19 @@ class RowGroup:
 
     Args:
         model: The network.
-        eos_token_ids: The tokens that end a turn or a gap.
-        xtc_special_tokens: Tokens that XTC never excludes.
+        decoding: How the batch decodes.
         rows: The first rows. The group takes their caches over.
-        looks_up: Tokens are proposed from the row's own text while there is one row; see `PromptLookup`. All caches are
-            plain KV caches then.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        eos_token_ids: set[int],
-        xtc_special_tokens: set[int],
-        rows: Collection[RowState] = (),
-        *,
-        looks_up: bool = False,
-    ) -> None:
+    def __init__(self, model: nn.Module, decoding: Decoding, rows: Collection[RowState] = ()) -> None:
         self.rows = list(rows)
-        self._looks_up = looks_up
         self.has_new_rows = False
         """True if answers have joined since the last step."""
         self._model = model
-        self._sampling = (eos_token_ids, xtc_special_tokens)
+        self._decoding = decoding
         self._caches = merge_caches([state.cache for state in rows])
+        self._columns: Columns | None = None
+        """Where the tokens are in the caches, while these have their uneven form."""
         for state in rows:
             state.cache = []
         self._newest: mx.array | None = None
@@ -340,6 +350,8 @@ class RowGroup:
 
     def extend(self, other: "RowGroup") -> None:
         """Take over all rows of another group."""
+        self._make_even()
+        other._make_even()
         if not self.rows:
             self._caches, self._newest = other._caches, other._newest
         elif other.rows:
@@ -354,7 +366,7 @@ class RowGroup:
 
     def take(self, rows: Collection[Row]) -> "RowGroup":
         """Remove rows, and return them as a group."""
-        taken = RowGroup(self._model, *self._sampling, looks_up=self._looks_up)
+        taken = RowGroup(self._model, self._decoding)
         taken.extend(self)
         if len(rows) < len(self.rows):
             taken._caches = copy.deepcopy(self._caches)  # copies no arrays
@@ -370,10 +382,12 @@ class RowGroup:
 
     def _keep(self, indices: list[int]) -> None:
         """Keep the rows with these indices."""
+        if indices:
+            self._make_even()
         self.rows = [self.rows[index] for index in indices]
         self._sample = None
         if not indices:
-            self._caches, self._newest, self._handles = [], None, []
+            self._caches, self._columns, self._newest, self._handles = [], None, None, []
             return
         for cache in self._caches:
             keep_rows(cache, indices)
@@ -388,11 +402,20 @@ class RowGroup:
     def _align(self) -> None:
         """Give the caches their aligned form if all rows have the same length."""
         length = len(self.rows[0].tokens)
-        if len(self.rows) > 1 and all(len(state.tokens) == length for state in self.rows):
+        if self._columns is None and len(self.rows) > 1 and all(len(state.tokens) == length for state in self.rows):
             self._caches = [to_aligned(cache, length) for cache in self._caches]
+
+    def _make_even(self) -> None:
+        """Give the caches a form without holes."""
+        if self._columns is not None:
+            from .uneven import to_even
+
+            self._caches = to_even(self._caches, self._columns, [len(state.tokens) for state in self.rows])
+            self._columns = None
 
     def checkpoint(self, row: Row) -> Checkpoint | None:
         """Return the cache of a row; None if it is empty or incomplete."""
+        self._make_even()
         index = self._index(row)
         tokens = self.rows[index].tokens
         cache = RowCache(self._caches, index, len(tokens))
@@ -400,6 +423,7 @@ class RowGroup:
 
     def copy_cache(self, row: Row) -> list[Any]:
         """Return a copy of the cache of a row."""
+        self._make_even()
         index = self._index(row)
         cache = [copy_row(layer, index) for layer in self._caches]
         evaluate(cache)  # otherwise it keeps the whole group in memory
@@ -456,83 +480,80 @@ class RowGroup:
         """Start to evaluate the next token of each row, and return the tokens before them."""
         newest = self._newest
         assert newest is not None
-        if forced := self._fast_forward(newest):
-            return self._step_over(_to_list(newest), forced)
-        if proposals := self._look_up(newest):
-            return self._verify(_to_list(newest), proposals)
+        if found := self._find_continuations(newest):
+            return self._step_over(_to_list(newest), found)
         if self._sample is None:
             self._align()
-            self._sample = StepSampler(self.rows, *self._sampling)
+            self._sample = StepSampler(self._decoding, self.rows)
         logits = self._model(newest[:, None], cache=self._caches)[:, -1, :]
         self._newest, self._handles = self._sample(logits, newest)
         tokens = _to_list(newest)
         for state, token in zip(self.rows, tokens, strict=True):
             state.tokens.append(token)
+        self._keep_columns([1] * len(tokens))
         return tokens
 
-    def _fast_forward(self, newest: mx.array) -> list[int]:
-        """Return the only tokens that may follow the newest one of a row alone; none for several rows.
-
-        Rows of a batch are seldom forced at the same time, and for all others the tokens would be padding.
-        """
-        state, *others = self.rows
-        if others or state.row.constraint is None or len(state.tokens) < len(state.prompt):
+    def _find_continuations(self, newest: mx.array) -> "list[Continuation]":
+        """Return what may follow the newest token of each row; nothing if no row gets more than a token."""
+        if not self._decoding.looks_up and all(state.row.constraint is None for state in self.rows):
             return []
-        limit = state.row.remaining_tokens - (not state.is_delivered)
-        return state.row.fast_forward(_to_list(newest)[0], min(limit, MAX_FORCED_TOKENS))
+        room = self._room
+        if not room:
+            return []
+        from .continuations import find_continuations
 
-    def _step_over(self, newest: list[int], forced: list[int]) -> list[int]:
-        """Start to evaluate the token after forced ones, and return the token before them."""
-        (state,) = self.rows
-        logits = self._model(mx.array([newest + forced]), cache=self._caches)[:, -1, :]
-        state.tokens += [*newest, *forced[:-1]]
-        self._sample = StepSampler(self.rows, *self._sampling)
-        self._newest, self._handles = self._sample(logits, mx.array(forced[-1:]))
-        state.tokens.append(forced[-1])
-        state.following = [FollowingToken(token) for token in forced]
+        found = find_continuations(self.rows, newest, room, looks_up=self._decoding.looks_up)
+        return found if any(after.tokens for after in found) else []
+
+    @property
+    def _room(self) -> int:
+        """Maximum number of tokens that may follow each row's newest one in a step."""
+        room = MAX_FOLLOWING_TOKENS
+        if len(self.rows) > 1:
+            if not self._decoding.several_rows():
+                return 0
+            room = min(room, MAX_STEP_TOKENS // len(self.rows) - 1)
+        longest = max(len(state.tokens) for state in self.rows)
+        return max(0, min(room, self._decoding.positions - longest - 1))
+
+    def _step_over(self, newest: list[int], found: "list[Continuation]") -> list[int]:
+        """Start to evaluate the tokens after those that follow the newest ones, and return the tokens before them."""
+        from .continuations import note_proposals, sample_after
+
+        lines = [[token, *after.tokens] for token, after in zip(newest, found, strict=True)]
+        width = max(map(len, lines))
+        if len(lines) > 1:
+            width = min(1 << (width - 1).bit_length(), self._room + 1)  # a GPU compiles kernels for each width
+            self._make_uneven()
+        padded = [line + line[-1:] * (width - len(line)) for line in lines]
+        logits = self._model(mx.array(padded), cache=self._caches)
+        new_sampler = partial(StepSampler, self._decoding)
+        ends = self._decoding.eos_token_ids
+        sampled = sample_after(self.rows, newest, found, logits, self._sample, new_sampler, ends)
+        self._newest, self._handles, counts, self._sample = sampled
+        note_proposals(self.rows, found, counts)
+        if self._columns is None and (wrong := width - counts[0]):
+            for cache in self._caches:
+                cache.trim(wrong)
+        self._keep_columns(counts)
         return newest
 
-    def _look_up(self, newest: mx.array) -> list[int]:
-        """Return tokens that may follow the newest one of a row alone; none for several rows.
+    def _make_uneven(self) -> None:
+        """Give the caches a form whose rows may grow by different numbers of tokens."""
+        from .uneven import to_uneven
 
-        The newest token may be under evaluation. It is awaited only where the tokens before it were there before.
-        """
-        state, *others = self.rows
-        if not self._looks_up or others or len(state.tokens) < len(state.prompt):  # the first step delivers nothing
-            return []
-        if state.row.bans is not None:  # what takes tokens back must see each alone
-            return []
-        state.lookup = state.lookup or PromptLookup()
-        limit = state.row.remaining_tokens - (not state.is_delivered)
-        guessed = state.lookup.propose(state.tokens, limit + 1)
-        if guessed and guessed[:1] != _to_list(newest):
-            state.lookup.note(len(guessed), 0)
-            return []
-        return guessed[1:]
+        if self._columns is None:
+            self._caches, self._columns = to_uneven(self._caches, len(self.rows))
 
-    def _verify(self, newest: list[int], proposals: list[int]) -> list[int]:
-        """Start to evaluate the token after the right proposals, and return the token before them.
+    def _keep_columns(self, counts: list[int]) -> None:
+        """Keep, in uneven caches, the first tokens of each row that a step has computed."""
+        if self._columns is None:
+            return
+        from .uneven import MAX_HOLES
 
-        Each position is sampled as in a step of its own, and the first token that was not proposed ends the step.
-        """
-        (state,) = self.rows
-        if self._sample is None:
-            self._sample = StepSampler(self.rows, *self._sampling)
-        logits = self._model(mx.array([newest + proposals]), cache=self._caches)
-        token = newest
-        for place, proposed in enumerate([*proposals, None]):
-            self._newest, self._handles = self._sample(logits[:, place], mx.array(token))
-            state.tokens += token
-            token = _to_list(self._newest) if proposed is not None else []
-            if token != [proposed] or proposed in self._sampling[0]:
-                break
-            state.following.append(FollowingToken(token[0], self._handles[0], drafted=True))
-        wrong = len(proposals) - len(state.following)
-        for cache in self._caches:
-            cache.trim(wrong)
-        if state.lookup is not None:
-            state.lookup.note(len(proposals), len(state.following))
-        return newest
+        self._columns.advance(counts)
+        if self._columns.count - max(len(state.tokens) for state in self.rows) > MAX_HOLES:
+            self._make_even()
 
     def _append(self, tokens: list[int], handles: list[LogprobHandle | None]) -> None:
         """Give its token to each row that does not have it, and those after it.

@@ -14,7 +14,7 @@ from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from ..caches import Checkpoint, RowCache, evaluate
 from ..sampling.logprobs import LogprobHandle
-from .rows import PromptProgress, Row, RowState, StepSampler
+from .rows import Decoding, PromptProgress, Row, RowState, StepSampler
 
 MAX_PROPOSALS: Final = 4
 """Maximum number of tokens proposed in one step."""
@@ -66,14 +66,12 @@ class SpeculativeBatch:
 
     Args:
         pair: The target model and its draft model. All of their caches are plain KV caches.
-        eos_token_ids: The tokens that end a turn or a gap.
-        xtc_special_tokens: Tokens that XTC never excludes.
+        decoding: How it decodes.
     """
 
-    def __init__(self, pair: TargetDraftPair, eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
+    def __init__(self, pair: TargetDraftPair, decoding: Decoding) -> None:
         self._pair = pair
-        self._eos_token_ids = eos_token_ids
-        self._xtc_special_tokens = xtc_special_tokens
+        self._decoding = decoding
         self._rows: deque[_SpeculativeState] = deque()
         """The first row is in work; the others are queued."""
 
@@ -133,7 +131,7 @@ class SpeculativeBatch:
             state.tokens += chunk
             progress.append(state.progress(len(state.tokens)))
         if state.remaining == 1:
-            state.start_decoding(self._eos_token_ids, self._xtc_special_tokens)
+            state.start_decoding(self._decoding)
             progress.append(state.progress(len(state.prompt)))
         return progress
 
@@ -203,16 +201,11 @@ class _SpeculativeState(RowState):
     """The token that the next step reads, while the row runs."""
     max_proposals = MAX_PROPOSALS
 
-    def start_decoding(self, eos_token_ids: set[int], xtc_special_tokens: set[int]) -> None:
-        """Prepare to sample, at the end of the prompt.
-
-        Args:
-            eos_token_ids: The tokens that end a turn or a gap.
-            xtc_special_tokens: Tokens that XTC never excludes.
-        """
+    def start_decoding(self, decoding: Decoding) -> None:
+        """Prepare to sample, at the end of the prompt."""
         self.is_running = True
         self.newest = self.prompt[-1]
-        self._sample = StepSampler([self], eos_token_ids, xtc_special_tokens)
+        self._sample = StepSampler(decoding, [self])
 
     def trim(self) -> None:
         """Remove rejected proposals from the caches."""

@@ -1,0 +1,161 @@
+"""Steps in which each row of several gets another number of tokens: each answer is the one that the row gets alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lmwire_protocol import ChoiceFormat, Generate, JsonSchemaFormat, RegexFormat
+from lmwire_worker.generation.batching import uneven
+from lmwire_worker.generation.request_table import Sequence
+from lmwire_worker.generation.runner import GenerationRunner
+from support.runners.generation_runners import Answer, Driver, FolderOf, ask, open_runner
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = JsonSchemaFormat(
+    {
+        "type": "object",
+        "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+)
+FIELDS: list[dict[str, Any]] = [
+    {"format": SCHEMA},
+    {"format": SCHEMA, "temperature": 1.2},
+    {},
+    {"format": RegexFormat(pattern="[ab]{3}(-fixed-text-){2}[ab]"), "temperature": 1.0, "repetition_penalty": 1.3},
+    {"temperature": 1.0, "top_k": 20, "xtc_probability": 0.5},
+    {"format": ChoiceFormat(choices=["a long answer that is forced", "another one that is forced"])},
+    {"format": SCHEMA, "logprobs": True, "top_logprobs": 2},
+    {"format": SCHEMA, "temperature": 1.2, "dry_multiplier": 2, "dry_allowed_length": 1, "min_tokens": 5},
+    {"banned_strings": ["a", "e"], "temperature": 1.0},
+    {"format": SCHEMA, "stop": ["ty"]},
+]
+"""What rows of one batch ask for."""
+PROMPTS = ("Where to?", "Which of the many cities do you like the most?", "x", [7, 8, 9, 7, 8, 9, 7, 8], "Why?")
+
+
+REQUESTS = [
+    Generate(**{"prompt": PROMPTS[index % len(PROMPTS)], "seed": index, "max_tokens": 40, "cache": "off", **own})
+    for index, own in enumerate(FIELDS)
+]
+
+
+def alone(runner: GenerationRunner, *every: Generate) -> list[Answer]:
+    """Return the answers of requests, one after the other, step by step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sequence, "fast_forward", lambda *_: [])
+        return [ask(runner, request)[0] for request in every]
+
+
+@pytest.fixture(scope="module", params=["qwen3", "llama"])
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def expected(folder_of: FolderOf, family: str) -> list[Answer]:
+    """The answers to `REQUESTS` that a row gets alone, step by step."""
+    return alone(open_runner(folder_of(family)), *REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def grows_unevenly() -> Iterator[None]:
+    """Lets rows grow unevenly, as on a GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GenerationRunner, "may_step_unevenly", GenerationRunner.may_pad)
+        yield
+
+
+@pytest.fixture(scope="module")
+def runner(folder_of: FolderOf, family: str, grows_unevenly: None) -> GenerationRunner:
+    return open_runner(folder_of(family))
+
+
+@pytest.fixture(scope="module")
+def repeating(folder_of: FolderOf, family: str, grows_unevenly: None) -> GenerationRunner:
+    """A model with which tokens are proposed from each row's own text, too."""
+    return open_runner(folder_of(family), draft_path="builtin:ngram")
+
+
+def count_steps(runner: GenerationRunner, *every: Generate) -> int:
+    driver, steps = Driver(runner), 0
+    for key, request in enumerate(every):
+        driver.add(key, request)
+    while driver.running:
+        driver.step()
+        steps += 1
+    return steps
+
+
+def test_each_answer_is_the_one_that_the_row_gets_alone(runner: GenerationRunner, expected: list[Answer]) -> None:
+    assert ask(runner, *REQUESTS) == expected
+
+
+def test_so_it_is_with_proposals_from_the_text(repeating: GenerationRunner, expected: list[Answer]) -> None:
+    def said(answers: list[Answer]) -> list[object]:
+        return [(answer.token_ids, answer.text, answer.finish_reason, answer.stop) for answer in answers]
+
+    assert said(ask(repeating, *REQUESTS)) == said(expected)
+
+
+def test_rows_of_a_format_save_most_of_their_steps(runner: GenerationRunner) -> None:
+    every = [Generate(prompt=prompt, max_tokens=60, format=SCHEMA, cache="off") for prompt in PROMPTS]
+    longest = max(len(answer.token_ids) for answer in ask(runner, *every))
+    assert count_steps(runner, *every) < longest / 2 + len(every)
+
+
+def test_rows_that_repeat_themselves_save_steps_together(repeating: GenerationRunner) -> None:
+    every = [
+        Generate(prompt=[8, 9, 7] * 12, max_tokens=60, ignore_eos=True, logit_bias={7 + index: 80}, cache="off")
+        for index in range(3)
+    ]
+    answers = ask(repeating, *every)
+    assert [len(answer.token_ids) for answer in answers] == [60] * 3
+    assert count_steps(repeating, *every) < 45
+
+
+def test_many_holes_move_together_and_change_nothing(
+    runner: GenerationRunner, expected: list[Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uneven, "MAX_HOLES", 3)
+    assert ask(runner, *REQUESTS) == expected
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_rows_join_and_leave_at_any_step(runner: GenerationRunner, expected: list[Answer], steps: int) -> None:
+    driver = Driver(runner)
+    driver.add(0, REQUESTS[0])
+    for key, request in enumerate(REQUESTS[1:], 1):
+        driver.add(key, request)
+        driver.steps(steps)
+    answers = driver.finish()
+    assert [answers[key] for key in range(len(expected))] == expected
+
+
+def test_a_cancel_leaves_the_other_answers_as_they_are(runner: GenerationRunner, expected: list[Answer]) -> None:
+    driver = Driver(runner)
+    for key, request in enumerate(REQUESTS):
+        driver.add(key, request)
+    driver.steps(9)
+    canceled = min(driver.running)
+    driver.remove(canceled)
+    answers = driver.finish()
+    assert [answers[key] for key in answers if key != canceled] == [
+        answer for key, answer in enumerate(expected) if key != canceled
+    ]
+
+
+def test_what_such_steps_compute_is_cached_like_the_rest(runner: GenerationRunner) -> None:
+    runner.clear_cache()
+    prompts = [[(step * position) % 200 + 5 for position in range(80)] for step in (7, 11, 13)]
+    answers = ask(runner, *[Generate(prompt=prompt, max_tokens=60, format=SCHEMA) for prompt in prompts])
+    follow = [
+        Generate(prompt=[*prompt, *answer.token_ids, 9, 9], max_tokens=8)
+        for prompt, answer in zip(prompts, answers, strict=True)
+    ]
+    warm = ask(runner, *follow)
+    runner.clear_cache()
+    assert warm == alone(runner, *follow)

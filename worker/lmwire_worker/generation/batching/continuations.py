@@ -1,0 +1,179 @@
+"""Several tokens of a row in one step: those that its grammar forces, and those that a draft proposes.
+
+Forced tokens are not sampled. A proposal is sampled as in a step of its own, and the first token that differs from its
+proposal is the row's last one in this step. So a draft affects how many tokens a step gives, and never which.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import mlx.core as mx
+
+from ..sampling.logprobs import LogprobHandle
+from .prompt_lookup import PromptLookup
+
+if TYPE_CHECKING:
+    from .rows import RowState
+
+    Sampler = Callable[[mx.array, mx.array], tuple[mx.array, list[LogprobHandle | None]]]
+
+
+class FollowingToken(NamedTuple):
+    """A token that a step computed after the one that it was started for."""
+
+    token: int
+    logprob: LogprobHandle | None = None
+    drafted: bool = False
+
+
+class Continuation(NamedTuple):
+    """What may follow a row's newest token."""
+
+    tokens: list[int]
+    is_forced: bool = False
+    """True if the grammar allows no others; False for proposals."""
+
+
+def find_continuations(
+    rows: "Sequence[RowState]", newest: mx.array, room: int, *, looks_up: bool
+) -> list[Continuation]:
+    """Return what may follow the newest token of each row.
+
+    The newest tokens may be under evaluation. They are awaited only for a grammar, or for a text that repeats itself.
+
+    Args:
+        rows: The rows.
+        newest: Their newest tokens [B].
+        room: Maximum number of tokens that follow.
+        looks_up: Tokens are proposed from the row's own text.
+    """
+    found: list[Continuation] = []
+    for index, state in enumerate(rows):
+        row = state.row
+        room_of_row = min(room, row.remaining_tokens - (not state.is_delivered))
+        tokens: list[int] = []
+        is_forced = False
+        if len(state.tokens) >= len(state.prompt):  # the first step delivers nothing
+            if row.constraint is not None:
+                tokens = row.fast_forward(_values(newest)[index], room_of_row)
+                is_forced = bool(tokens)
+            if looks_up and not is_forced and row.bans is None:  # what takes tokens back must see each alone
+                tokens = _look_up(state, newest, index, room_of_row)
+        found.append(Continuation(tokens, is_forced))
+    return found
+
+
+def _look_up(state: "RowState", newest: mx.array, index: int, room: int) -> list[int]:
+    state.lookup = state.lookup or PromptLookup()
+    guessed = state.lookup.propose(state.tokens, room + 1)
+    if guessed and guessed[0] != _values(newest)[index]:
+        state.lookup.note(len(guessed), 0)
+        return []
+    return guessed[1:]
+
+
+class Sampled(NamedTuple):
+    """What a step sampled after the newest tokens and those that followed them."""
+
+    newest: mx.array
+    """The next token of each row [B]."""
+    handles: list[LogprobHandle | None]
+    counts: list[int]
+    """Number of tokens of each row that stay in the cache: its newest one before the step, and those that followed."""
+    sampler: "Sampler | None"
+    """The sampler, if it may go on."""
+
+
+def sample_after(
+    rows: "Sequence[RowState]",
+    newest: Sequence[int],
+    found: Sequence[Continuation],
+    logits: mx.array,
+    sampler: "Sampler | None",
+    new_sampler: "Callable[[Sequence[RowState], Sequence[int]], Sampler]",
+    ends: Collection[int],
+) -> Sampled:
+    """Sample the next token of each row, and add to the row what came before it.
+
+    All places of a row are sampled at once if none depends on the tokens before it, and else one after the other.
+
+    Args:
+        rows: The rows.
+        newest: Their newest tokens.
+        found: What may follow them.
+        logits: The model's logits [B, T, V] after the newest tokens and those.
+        sampler: The sampler of all rows, which read no forced tokens; None if there is none yet.
+        new_sampler: Returns the sampler of rows, and of how many tokens after their newest one each samples.
+        ends: The tokens that end a turn or a gap. No proposal follows them.
+    """
+    lines = [[token, *after.tokens] for token, after in zip(newest, found, strict=True)]
+    places = [len(after.tokens) if after.is_forced else 0 for after in found]
+    """The place of each row whose logits are sampled next."""
+    for state, line, place in zip(rows, lines, places, strict=True):
+        state.tokens += line[:place]
+    at_once = [
+        bool(after.tokens) and not after.is_forced and state.samples_by_position
+        for state, after in zip(rows, found, strict=True)
+    ]
+    if any(places) or any(at_once):
+        sampler = None
+    parts: list[mx.array] = []
+    handles: list[LogprobHandle | None] = [None] * len(rows)
+    origins = [0] * len(rows)
+    """The index of each row's next token in all parts together."""
+    going = [*range(len(rows))]
+    while going:
+        spans = [range(places[row], len(lines[row]) if at_once[row] else places[row] + 1) for row in going]
+        picked = [(row, place) for row, span in zip(going, spans, strict=True) for place in span]
+        ahead = [place - places[row] for row, place in picked]
+        sampler = sampler or new_sampler([rows[row] for row, _ in picked], ahead)
+        read = mx.array([lines[row][place] for row, place in picked])
+        tokens, sampled_handles = sampler(_pick(logits, picked), read)
+        waits = any(not found[row].is_forced and place + 1 < len(lines[row]) for row, place in picked)
+        sampled = _values(tokens) if waits else []
+        start, origin = 0, sum(map(len, parts))
+        going_on: list[int] = []
+        for row, span in zip(going, spans, strict=True):
+            for index, place in enumerate(span, start):
+                rows[row].tokens.append(lines[row][place])
+                token = sampled[index] if waits and not found[row].is_forced else None
+                if token is None or token in ends or lines[row][place + 1 : place + 2] != [token]:
+                    origins[row], handles[row] = origin + index, sampled_handles[index]
+                    break
+                rows[row].following.append(FollowingToken(token, sampled_handles[index], drafted=True))
+                places[row] += 1
+            else:
+                going_on.append(row)
+            start += len(span)
+        parts.append(tokens)
+        if len(going_on) < len(going) and going_on:
+            sampler = None
+        going = going_on
+    for state, after in zip(rows, found, strict=True):
+        if after.is_forced:
+            state.following = [FollowingToken(token) for token in after.tokens]
+    all_rows = all(len(part) == len(rows) for part in parts) and not any(at_once)
+    joined = parts[0] if len(parts) == 1 and len(parts[0]) == len(rows) else mx.concatenate(parts)[mx.array(origins)]
+    return Sampled(joined, handles, [place + 1 for place in places], sampler if all_rows else None)
+
+
+def _pick(logits: mx.array, places: Sequence[tuple[int, int]]) -> mx.array:
+    """Return the logits [P, V] of some places of [B, T, V], each a row and the place in it."""
+    rows, columns = zip(*places, strict=True)
+    if rows == tuple(range(len(logits))) and len(set(columns)) == 1:
+        return logits[:, columns[0]]
+    if len(logits) == 1 and columns == tuple(range(logits.shape[1])):
+        return logits[0]
+    return logits[mx.array(rows), mx.array(columns)]
+
+
+def note_proposals(rows: "Sequence[RowState]", found: Sequence[Continuation], counts: Sequence[int]) -> None:
+    """Tell each row's lookup how many of its proposals were right."""
+    for state, after, count in zip(rows, found, counts, strict=True):
+        if state.lookup is not None and after.tokens and not after.is_forced:
+            state.lookup.note(len(after.tokens), count - 1)
+
+
+def _values(tokens: mx.array) -> list[int]:
+    values: Any = tokens.tolist()
+    return values

@@ -1,0 +1,155 @@
+"""Caches whose rows grow by different numbers of tokens in a step.
+
+A step appends as many columns to every row as its longest row has new tokens. A column without a token of its row is
+a hole: the mask hides it, and positions do not count it. So a step copies nothing. Once there are many holes, or rows
+come and go, the tokens move together, and the caches become mlx-lm's again.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx_lm.models.cache import BatchKVCache
+
+from ..caches import to_batched
+
+MAX_HOLES: Final = 256
+"""Columns without a token that the longest row may have. mlx-lm's caches make room for as many at a time."""
+ROOM: Final = 256
+"""Number of columns for which a cache makes room."""
+
+
+class Columns:
+    """Which columns hold tokens of which row: the same for all layers.
+
+    Args:
+        cache: The cache of one layer.
+    """
+
+    def __init__(self, cache: BatchKVCache) -> None:
+        self.count = cache.size()
+        """Number of columns."""
+        self._taken = mx.arange(self.count) >= cache.left_padding[:, None]
+        """True for a column with a token [B, count]."""
+        self.offsets = cache.offset
+        """Number of tokens of each row [B]: the position of its next one."""
+
+    def advance(self, counts: Sequence[int]) -> None:
+        """Keep the first tokens of each row that a step has computed.
+
+        Args:
+            counts: Number of tokens of each row to keep.
+        """
+        kept = mx.array(counts)
+        width = max(counts)
+        self._taken = mx.concatenate([self._taken, mx.arange(width) < kept[:, None]], axis=1)
+        self.offsets = self.offsets + kept
+        self.count += width
+
+    def mask(self, width: int, window: int | None) -> mx.array:
+        """Return which columns each of the next tokens attends to [B, 1, width, count + width].
+
+        Args:
+            width: Number of next tokens of each row.
+            window: Number of newest tokens to which a token attends, itself included; None for all.
+        """
+        rows = len(self._taken)
+        past = mx.broadcast_to(self._taken[:, None], (rows, width, self.count))
+        among = mx.broadcast_to(mx.tri(width, dtype=mx.bool_), (rows, width, width))
+        mask = mx.concatenate([past, among], axis=2)
+        if window is not None:
+            new = mx.arange(width) + self.offsets[:, None]
+            positions = mx.concatenate([mx.cumsum(self._taken, axis=1) - 1, new], axis=1)
+            mask = mask & (positions[:, None] > new[:, :, None] - window)
+        return mask[:, None]
+
+    def order(self, length: int) -> mx.array:
+        """Return the columns that hold the tokens of each row, on the right [B, length].
+
+        Args:
+            length: Number of tokens of the longest row.
+        """
+        columns = mx.arange(self.count)
+        return mx.argsort(columns + self.count * self._taken, axis=1)[:, self.count - length :]
+
+
+class UnevenKVCache:
+    """One layer's cache in a batch whose rows grow unevenly. Models use it like mlx-lm's.
+
+    Args:
+        cache: The batched cache, whose arrays this object takes over.
+        columns: Where the tokens are, for all layers.
+    """
+
+    def __init__(self, cache: BatchKVCache, columns: Columns) -> None:
+        self.keys, self.values = cache.keys, cache.values
+        self._columns = columns
+
+    @property
+    def offset(self) -> mx.array:
+        """Position of each row's next token [B]."""
+        return self._columns.offsets
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Append the keys and values of next tokens [B, heads, T, width], and return all of them."""
+        start = self._columns.count
+        end = start + keys.shape[2]
+        self.keys, self.values = _with_room(self.keys, keys, end), _with_room(self.values, values, end)
+        self.keys[..., start:end, :] = keys
+        self.values[..., start:end, :] = values
+        return self.keys[..., :end, :], self.values[..., :end, :]
+
+    def make_mask(self, N: int, window_size: int | None = None, **_: Any) -> mx.array:  # noqa: N803
+        """Return the mask of the next N tokens; see `Columns.mask`."""
+        return self._columns.mask(N, window_size)
+
+    @property
+    def state(self) -> Any:
+        """The arrays, for `evaluate`."""
+        return self.keys, self.values
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays, in bytes."""
+        return self.keys.nbytes + self.values.nbytes if self.keys is not None and self.values is not None else 0
+
+
+def _with_room(array: mx.array | None, new: mx.array, columns: int) -> Any:
+    """Return an array with room for so many columns of the form of `new`."""
+    if array is not None and array.shape[2] >= columns:
+        return array
+    have = 0 if array is None else array.shape[2]
+    more = mx.zeros((*new.shape[:2], -(-(columns - have) // ROOM) * ROOM, new.shape[3]), new.dtype)
+    return more if array is None else mx.concatenate([array, more], axis=2)
+
+
+def to_uneven(caches: Sequence[Any], rows: int) -> tuple[list[UnevenKVCache], Columns]:
+    """Return the caches of all layers in their uneven form, and where the tokens are.
+
+    Args:
+        caches: Plain KV caches of `rows` rows, batched or aligned, which this function takes over.
+        rows: The number of rows.
+    """
+    batched = [to_batched(cache, rows) for cache in caches]
+    columns = Columns(batched[0])
+    return [UnevenKVCache(cache, columns) for cache in batched], columns
+
+
+def to_even(caches: Sequence[UnevenKVCache], columns: Columns, lengths: Sequence[int]) -> list[BatchKVCache]:
+    """Return the caches in their batched form, without holes.
+
+    Args:
+        caches: The uneven caches, which this function takes over.
+        columns: Where the tokens are.
+        lengths: Number of tokens of each row.
+    """
+    length = max(lengths)
+    order = columns.order(length)[:, None, :, None]
+    padding = mx.array([length - own for own in lengths])
+    even: list[BatchKVCache] = []
+    for cache in caches:
+        batched = BatchKVCache([0] * len(lengths))
+        keys, values = (mx.take_along_axis(array, order, axis=2) for array in (cache.keys, cache.values))
+        batched.state = (keys, values, columns.offsets, padding, length)
+        even.append(batched)
+    return even
