@@ -97,8 +97,8 @@ def test_an_answer_is_the_one_without_a_draft(
     with_draft: GenerationRunner = request.getfixturevalue(runner)
     prompts: tuple[list[int], ...] = ([10, 20, 30, 40], [7], list(range(60, 160)))
     asked = [Generate(prompt=prompt, cache="off", **{"max_tokens": 16, **REQUESTS[name]}) for prompt in prompts]
-    without = ask(plain, *asked, seeds=range(3))
-    assert [said(answer) for answer in ask(with_draft, *asked, seeds=range(3))] == [said(answer) for answer in without]
+    for seed, one in enumerate(asked):
+        assert said(*ask(with_draft, one, seeds=[seed])) == said(*ask(plain, one, seeds=[seed]))
 
 
 def test_log_probabilities_are_the_models_own(
@@ -116,7 +116,7 @@ def test_log_probabilities_are_the_models_own(
 
 def test_a_draft_that_is_right_is_taken_at_its_word(own: GenerationRunner) -> None:
     tokens, drafted, steps = accepted(own, Generate(prompt=[10, 20, 30], max_tokens=40, ignore_eos=True))
-    assert tokens == drafted + steps == 40
+    assert (tokens, drafted) == (40, 32)
     assert steps < 12
 
 
@@ -146,10 +146,11 @@ def test_with_max_tokens_0_every_choice_is_empty(drafted: GenerationRunner) -> N
 
 
 @pytest.mark.parametrize("name", ["drafted", "own"])
-def test_answers_come_one_at_a_time(name: str, plain: GenerationRunner, request: pytest.FixtureRequest) -> None:
+def test_answers_that_run_together_are_the_same(
+    name: str, plain: GenerationRunner, request: pytest.FixtureRequest
+) -> None:
     runner: GenerationRunner = request.getfixturevalue(name)
-    assert runner.max_batch_size == 1
-    asked = [Generate(prompt=f"another {n} " * 9, max_tokens=15, temperature=0.8) for n in range(3)]
+    asked = [Generate(prompt=f"another {n} " * 9, max_tokens=15 + 9 * n, temperature=0.8) for n in range(3)]
     together = ask(runner, *asked, seeds=(1, 2, 3))
     assert [said(answer) for answer in together] == [said(answer) for answer in ask(plain, *asked, seeds=(1, 2, 3))]
 

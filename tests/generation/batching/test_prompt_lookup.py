@@ -1,13 +1,7 @@
 """Proposals from the text itself, token by token."""
 
-from lmwire_worker.generation.batching.prompt_lookup import (
-    FIRST_PROPOSALS,
-    MATCHED_TOKENS,
-    MAX_PAUSE,
-    MAX_PROPOSALS,
-    MAX_TOKENS,
-    PromptLookup,
-)
+from lmwire_worker.generation.batching.pace import FIRST_PROPOSALS, MAX_PAUSE, Pace
+from lmwire_worker.generation.batching.prompt_lookup import MATCHED_TOKENS, MAX_PROPOSALS, MAX_TOKENS, PromptLookup
 
 
 def test_what_followed_the_same_tokens_is_proposed() -> None:
@@ -46,9 +40,9 @@ def test_right_proposals_become_longer_and_a_wrong_one_short() -> None:
     for _ in range(4):
         proposed = lookup.propose(text, 99)
         lengths.append(len(proposed))
-        lookup.note(len(proposed), len(proposed))
+        lookup.pace.note(len(proposed), len(proposed))
     assert lengths == [FIRST_PROPOSALS, 2 * FIRST_PROPOSALS, MAX_PROPOSALS, MAX_PROPOSALS]
-    lookup.note(MAX_PROPOSALS, 1)
+    lookup.pace.note(MAX_PROPOSALS, 1)
     assert len(lookup.propose(text, 99)) == FIRST_PROPOSALS
 
 
@@ -61,12 +55,12 @@ def test_wrong_proposals_are_followed_by_ever_longer_pauses() -> None:
         while not lookup.propose(text, 9):
             pause += 1
         pauses.append(pause)
-        lookup.note(4, 0)
+        lookup.pace.note(4, 0)
     assert pauses == [0, 2, 4, 8, 16, 32, MAX_PAUSE, MAX_PAUSE]
-    lookup.note(4, 1)
+    lookup.pace.note(4, 1)
     while not lookup.propose(text, 9):
         pass
-    lookup.note(4, 0)
+    lookup.pace.note(4, 0)
     assert [bool(lookup.propose(text, 9)) for _ in range(3)] == [False, False, True]
 
 
@@ -75,3 +69,18 @@ def test_only_the_newest_tokens_of_a_long_text_are_searched() -> None:
     filler = [10 + n for n in range(MAX_TOKENS)]
     assert lookup.propose([1, 2, 3, 4, *filler, 1, 2, 3], 9) == []
     assert lookup.propose([1, 2, 3, 4, *filler, 1, 2, 3, 5, 1, 2, 3], 1) == [5]
+
+
+def test_a_patient_pace_pauses_after_several_wrong_proposals_only() -> None:
+    pace = Pace(4, patience=3)
+    spans = []
+    for _ in range(6):
+        spans.append(pace.next())
+        if spans[-1]:
+            pace.note(4, 0)
+    assert spans == [4, 4, 4, 4, 0, 0]
+    pace = Pace(4, patience=3)
+    for accepted in (0, 0, 0, 1, 0, 0, 0):
+        assert pace.next() == 4
+        pace.note(4, accepted)
+    assert pace.next() == 4

@@ -38,7 +38,9 @@ def test_without_holes_each_row_has_the_tokens_that_it_kept() -> None:
         sizes = [size + count for size, count in zip(sizes, counts, strict=True)]
     (even,) = to_even(caches, columns, sizes)
     for row, size in enumerate(sizes):
-        assert even.extract(row).keys[0, 0, :, 0].tolist() == [100 * row + place for place in range(size)]
+        keys = even.extract(row).keys
+        assert keys is not None
+        assert keys[0, 0, :, 0].tolist() == [100 * row + place for place in range(size)]
     assert (even.size(), even.offset.tolist()) == (max(sizes), sizes)
 
 
@@ -50,8 +52,10 @@ def test_a_cache_makes_room_for_any_number_of_columns() -> None:
     assert keys[0, 0, :3, 0].tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 3])
 @pytest.mark.parametrize("window", [None, 1, 2, 5])
-def test_a_token_attends_to_the_tokens_before_it_and_to_no_hole(window: int | None) -> None:
+def test_a_token_attends_to_the_tokens_before_it_and_to_no_hole(window: int | None, ahead: int) -> None:
+    """A draft model's next tokens follow those that it has already proposed in this step."""
     chance = random.Random(3)
     cache = BatchKVCache([2, 0, 4])
     cache.update_and_fetch(numbered([[0] * 5] * 3), numbered([[0] * 5] * 3))
@@ -64,12 +68,14 @@ def test_a_token_attends_to_the_tokens_before_it_and_to_no_hole(window: int | No
         for own, count in zip(positions, counts, strict=True):
             last = max(place for place in own if place is not None)
             own += [last + 1 + place if place < count else None for place in range(max(counts))]
+    columns.look_ahead(ahead)
     mask = columns.mask(WIDTH, window)
-    assert mask.shape == (3, 1, WIDTH, len(positions[0]) + WIDTH)
+    assert mask.shape == (3, 1, WIDTH, len(positions[0]) + ahead + WIDTH)
     for row, own in enumerate(positions):
         first = 1 + max(place for place in own if place is not None)
-        every = [*own, *range(first, first + WIDTH)]
+        every = [*own, *range(first, first + ahead + WIDTH)]
+        assert columns.offsets[row].item() == first + ahead
         for new in range(WIDTH):
-            place = first + new
+            place = first + ahead + new
             seen = [other is not None and other <= place and place - other < (window or 1000) for other in every]
             assert mask[row, 0, new].tolist() == seen

@@ -1,6 +1,7 @@
 """Steps in which each row of several gets another number of tokens: each answer is the one that the row gets alone."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from lmwire_protocol import ChoiceFormat, Generate, JsonSchemaFormat, RegexForma
 from lmwire_worker.generation.batching import uneven
 from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
+from random_model import write_model
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, open_runner
 
 pytestmark = pytest.mark.slow
@@ -80,6 +82,16 @@ def repeating(folder_of: FolderOf, family: str, grows_unevenly: None) -> Generat
     return open_runner(folder_of(family), draft_path="builtin:ngram")
 
 
+@pytest.fixture(scope="module", params=["itself", "another"])
+def drafted(
+    folder_of: FolderOf, family: str, grows_unevenly: None, tmp_path_factory: pytest.TempPathFactory, request: Any
+) -> GenerationRunner:
+    """A model whose draft is the model itself, which is always right, or another one, which seldom is."""
+    small = tmp_path_factory.mktemp("drafts") / "small"
+    another = partial(write_model, small, family, hidden_size=32, num_hidden_layers=1, seed=5)
+    return open_runner(folder_of(family), draft_path=str(folder_of(family) if request.param == "itself" else another()))
+
+
 def count_steps(runner: GenerationRunner, *every: Generate) -> int:
     driver, steps = Driver(runner), 0
     for key, request in enumerate(every):
@@ -94,11 +106,23 @@ def test_each_answer_is_the_one_that_the_row_gets_alone(runner: GenerationRunner
     assert ask(runner, *REQUESTS) == expected
 
 
-def test_so_it_is_with_proposals_from_the_text(repeating: GenerationRunner, expected: list[Answer]) -> None:
-    def said(answers: list[Answer]) -> list[object]:
-        return [(answer.token_ids, answer.text, answer.finish_reason, answer.stop) for answer in answers]
+def said(answers: list[Answer]) -> list[object]:
+    """Return what hosts receive, without its division into deltas."""
+    return [(answer.token_ids, answer.text, answer.finish_reason, answer.stop) for answer in answers]
 
+
+def test_so_it_is_with_proposals_from_the_text(repeating: GenerationRunner, expected: list[Answer]) -> None:
     assert said(ask(repeating, *REQUESTS)) == said(expected)
+
+
+def test_so_it_is_with_proposals_of_a_draft_model(drafted: GenerationRunner, expected: list[Answer]) -> None:
+    assert said(ask(drafted, *REQUESTS)) == said(expected)
+
+
+def test_a_draft_model_that_is_right_saves_steps_of_all_rows(folder_of: FolderOf, grows_unevenly: None) -> None:
+    runner = open_runner(folder_of("llama"), draft_path=str(folder_of("llama")))
+    every = [Generate(prompt=prompt, max_tokens=50, ignore_eos=True, cache="off") for prompt in PROMPTS]
+    assert count_steps(runner, *every) < 25
 
 
 def test_rows_of_a_format_save_most_of_their_steps(runner: GenerationRunner) -> None:

@@ -39,7 +39,7 @@ from ..models.device_memory import is_out_of_memory, measure_freed, memory_usage
 from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
-from .batching import Batch, Decoding, PromptProgress, SpeculativeBatch, TargetDraftPair, prefill, supports_padding
+from .batching import Batch, Decoding, PromptProgress, TargetDraftPair, prefill, supports_padding
 from .cache_manager import CacheManager
 from .caches import Checkpoint, RowCache, supports_batching
 from .prefill_policy import PrefillPolicy
@@ -95,7 +95,7 @@ class GenerationRunner:
     ) -> None:
         self.model = model
         self._looks_up = looks_up
-        can_batch = batches and supports_batching(network) and not isinstance(network, TargetDraftPair)
+        can_batch = batches and supports_batching(network)
         self.max_batch_size = MAX_BATCH_SIZE if can_batch else 1
         self._supports_padding: bool | None = None if can_batch else False
         """True if prompts of different lengths may be prefilled together; None until two of them wait."""
@@ -116,7 +116,7 @@ class GenerationRunner:
         )
         self.admission = Admission(budget, self.cache)
         self.max_padding_tokens = budget.max_padding_tokens
-        self._batch: Batch | SpeculativeBatch | None = None
+        self._batch: Batch | None = None
         self._restarted: set[Sequence] = set()
         """The sequences that were stopped since the last successful step."""
         self.prefills_next = True
@@ -539,7 +539,7 @@ class GenerationRunner:
     # The batch.
 
     @property
-    def batch(self) -> Batch | SpeculativeBatch:
+    def batch(self) -> Batch:
         """The batch. It is made when it is first used."""
         if self._batch is None:
             self._batch = self._new_batch()
@@ -551,17 +551,16 @@ class GenerationRunner:
             self._batch.close()
             self._batch = None
 
-    def _new_batch(self) -> Batch | SpeculativeBatch:
+    def _new_batch(self) -> Batch:
         network, preparer = self.network, self.preparer
         decoding = Decoding(
             preparer.end_token_ids,
             preparer.xtc_special_tokens,
             self.model.context_len,
             looks_up=self._looks_up,
+            draft=network if isinstance(network, TargetDraftPair) else None,
             several_rows=self.may_step_unevenly,
         )
-        if isinstance(network, TargetDraftPair):
-            return SpeculativeBatch(network, decoding)
         padding = self.max_padding_tokens
         return Batch(network, self.max_batch_size, self._max_prefill_batch, decoding, padding, self.may_pad)
 

@@ -8,14 +8,13 @@ predecessor's tokens are delivered. The caller decides whether a step prefills o
 from .batch import Batch, assign_buckets, max_padding_tokens
 from .padding import compiles_each_shape, round_shape, supports_padding
 from .rows import Decoding, PromptProgress, Row, prefill
-from .speculative import SpeculativeBatch, TargetDraftPair
+from .speculative import TargetDraftPair
 
 __all__ = [
     "Batch",
     "Decoding",
     "PromptProgress",
     "Row",
-    "SpeculativeBatch",
     "TargetDraftPair",
     "assign_buckets",
     "compiles_each_shape",

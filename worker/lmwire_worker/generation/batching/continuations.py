@@ -5,17 +5,24 @@ proposal is the row's last one in this step. So a draft affects how many tokens 
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mlx.core as mx
 
 from ..sampling.logprobs import LogprobHandle
+from .pace import Pace
 from .prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
-    from .rows import RowState
+    from .rows import Decoding, RowState
 
     Sampler = Callable[[mx.array, mx.array], tuple[mx.array, list[LogprobHandle | None]]]
+
+
+MAX_PROPOSALS: Final = 4
+"""Maximum number of tokens that a draft model proposes in one step."""
+PATIENCE: Final = 3
+"""Steps in which the first token that a draft model proposes may be wrong before it pauses."""
 
 
 class FollowingToken(NamedTuple):
@@ -35,9 +42,9 @@ class Continuation(NamedTuple):
 
 
 def find_continuations(
-    rows: "Sequence[RowState]", newest: mx.array, room: int, *, looks_up: bool
+    rows: "Sequence[RowState]", newest: mx.array, room: int, decoding: "Decoding"
 ) -> list[Continuation]:
-    """Return what may follow the newest token of each row.
+    """Return what may follow the newest token of each row, without a draft model.
 
     The newest tokens may be under evaluation. They are awaited only for a grammar, or for a text that repeats itself.
 
@@ -45,31 +52,53 @@ def find_continuations(
         rows: The rows.
         newest: Their newest tokens [B].
         room: Maximum number of tokens that follow.
-        looks_up: Tokens are proposed from the row's own text.
+        decoding: How the batch decodes.
     """
     found: list[Continuation] = []
     for index, state in enumerate(rows):
-        row = state.row
-        room_of_row = min(room, row.remaining_tokens - (not state.is_delivered))
         tokens: list[int] = []
         is_forced = False
-        if len(state.tokens) >= len(state.prompt):  # the first step delivers nothing
-            if row.constraint is not None:
-                tokens = row.fast_forward(_values(newest)[index], room_of_row)
+        if _is_answering(state):
+            if state.row.constraint is not None:
+                tokens = state.row.fast_forward(_values(newest)[index], _room_of(state, room))
                 is_forced = bool(tokens)
-            if looks_up and not is_forced and row.bans is None:  # what takes tokens back must see each alone
-                tokens = _look_up(state, newest, index, room_of_row)
+            # What takes tokens back must see each alone.
+            if decoding.looks_up and not is_forced and state.row.bans is None:
+                tokens = _look_up(state, newest, index, _room_of(state, room))
         found.append(Continuation(tokens, is_forced))
     return found
+
+
+def _is_answering(state: "RowState") -> bool:
+    return len(state.tokens) >= len(state.prompt)  # the first step delivers nothing
+
+
+def _room_of(state: "RowState", room: int) -> int:
+    return min(room, state.row.remaining_tokens - (not state.is_delivered))
 
 
 def _look_up(state: "RowState", newest: mx.array, index: int, room: int) -> list[int]:
     state.lookup = state.lookup or PromptLookup()
     guessed = state.lookup.propose(state.tokens, room + 1)
     if guessed and guessed[0] != _values(newest)[index]:
-        state.lookup.note(len(guessed), 0)
+        state.lookup.pace.note(len(guessed), 0)
         return []
     return guessed[1:]
+
+
+def wanted_proposals(rows: "Sequence[RowState]", room: int) -> list[int]:
+    """Return how many tokens a draft model should propose for each row.
+
+    Args:
+        rows: The rows.
+        room: Maximum number of tokens that follow.
+    """
+    wanted: list[int] = []
+    for state in rows:
+        state.pace = state.pace or Pace(MAX_PROPOSALS, PATIENCE)
+        may_follow = _is_answering(state) and state.row.bans is None  # what takes tokens back must see each alone
+        wanted.append(min(_room_of(state, room), state.pace.next()) if may_follow else 0)
+    return wanted
 
 
 class Sampled(NamedTuple):
@@ -168,10 +197,12 @@ def _pick(logits: mx.array, places: Sequence[tuple[int, int]]) -> mx.array:
 
 
 def note_proposals(rows: "Sequence[RowState]", found: Sequence[Continuation], counts: Sequence[int]) -> None:
-    """Tell each row's lookup how many of its proposals were right."""
+    """Tell what proposed tokens for each row how many of them were right."""
     for state, after, count in zip(rows, found, counts, strict=True):
-        if state.lookup is not None and after.tokens and not after.is_forced:
-            state.lookup.note(len(after.tokens), count - 1)
+        if after.tokens and not after.is_forced:
+            pace = state.lookup.pace if state.lookup is not None else state.pace
+            assert pace is not None
+            pace.note(len(after.tokens), count - 1)
 
 
 def _values(tokens: mx.array) -> list[int]:

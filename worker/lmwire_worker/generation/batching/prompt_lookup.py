@@ -8,33 +8,25 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from .pace import Pace
+
 MATCHED_TOKENS: Final = 3
 """Tokens that must be the same before a proposal."""
 MAX_PROPOSALS: Final = 16
-FIRST_PROPOSALS: Final = 4
-MAX_PAUSE: Final = 64
-"""Maximum number of steps without a proposal after wrong ones."""
 MAX_TOKENS: Final = 65_536
 """Tokens that are searched, the newest ones: a search of more takes a part of a step that one can feel."""
 _BYTES: Final = array("I").itemsize
 
 
 class PromptLookup:
-    """Proposes the next tokens of one row.
-
-    Text that does not repeat itself costs little: after a wrong proposal, a growing number of steps has none.
-    """
+    """Proposes the next tokens of one row."""
 
     def __init__(self) -> None:
         self._text = bytearray()
         """The newest tokens that were searched before, as numbers of `_BYTES` bytes."""
         self._length = 0
         """Number of the row's tokens that were added to it."""
-        self._span = FIRST_PROPOSALS
-        self._wrong = 0
-        """Wrong proposals since the last right one."""
-        self._pause = 0
-        """Steps that still have no proposal."""
+        self.pace = Pace(MAX_PROPOSALS)
 
     def propose(self, tokens: Sequence[int], limit: int) -> list[int]:
         """Return the tokens that may follow, none if no place is known from which they could come.
@@ -43,8 +35,8 @@ class PromptLookup:
             tokens: All tokens of the row so far. It only grows.
             limit: Maximum number of tokens to propose.
         """
-        if self._pause > 0:
-            self._pause -= 1
+        span = self.pace.next()
+        if not span:
             return []
         self._text += array("I", tokens[max(self._length, len(tokens) - MAX_TOKENS) :]).tobytes()
         self._length = len(tokens)
@@ -52,23 +44,9 @@ class PromptLookup:
         place = self._find(bytes(self._text[-MATCHED_TOKENS * _BYTES :]))
         if place is None:
             return []
-        count = min(self._span, limit)
+        count = min(span, limit)
         following = array("I", bytes(self._text[place : place + count * _BYTES])).tolist()
         return (following * count)[:count]  # a text that repeats itself to its end goes on in the same way
-
-    def note(self, proposed: int, accepted: int) -> None:
-        """Take in how much of the last proposal was right.
-
-        Args:
-            proposed: Number of proposed tokens.
-            accepted: Number of those that the model sampled, too.
-        """
-        if accepted:
-            self._wrong = 0
-        else:
-            self._wrong += 1
-            self._pause = min(1 << self._wrong, MAX_PAUSE)
-        self._span = min(2 * self._span, MAX_PROPOSALS) if accepted == proposed else max(accepted, FIRST_PROPOSALS)
 
     def _find(self, newest: bytes) -> int | None:
         """Return the place after the last earlier occurrence of the newest tokens, in bytes; None if there is none."""

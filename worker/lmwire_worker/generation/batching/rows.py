@@ -4,7 +4,7 @@ import copy
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import mlx.core as mx
 from mlx import nn
@@ -34,8 +34,10 @@ from ..structured_output.constraint import Constraint
 if TYPE_CHECKING:
     from ..sampling.dry import DryPenalties, Repetitions
     from ..structured_output.token_masks import TokenMasks
-    from .continuations import Continuation, FollowingToken
+    from .continuations import Continuation, FollowingToken, Sampler
+    from .pace import Pace
     from .prompt_lookup import PromptLookup
+    from .speculative import TargetDraftPair
     from .uneven import Columns
 
 
@@ -119,10 +121,12 @@ class RowState:
         """The row's own cache. In a group, the cache belongs to the group."""
         self.is_delivered = False
         """True if the row already has the token that its next step reads."""
-        self.following: "list[FollowingToken]" = []
+        self.following: list[FollowingToken] = []
         """The tokens after that one that the same step computed: a grammar allows no others, or a draft was right."""
-        self.lookup: "PromptLookup | None" = None
+        self.lookup: PromptLookup | None = None
         """Proposes tokens from the row's own text; None until the row asks for some."""
+        self.pace: Pace | None = None
+        """How many tokens a draft model proposes; None until it proposes some."""
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self._prefix_tokens = prefix_tokens
@@ -173,6 +177,8 @@ class Decoding(Struct, frozen=True):
     """Maximum number of positions of the model. Padding never exceeds it."""
     looks_up: bool = False
     """Tokens are proposed from each row's own text; see `PromptLookup`. All caches are plain KV caches then."""
+    draft: "TargetDraftPair | None" = None
+    """The network, if it has a draft model that proposes tokens."""
     several_rows: Callable[[], bool] = bool
     """Returns whether several rows may get different numbers of tokens in a step, which needs plain KV caches too."""
 
@@ -320,7 +326,7 @@ class RowGroup:
         """True if answers have joined since the last step."""
         self._model = model
         self._decoding = decoding
-        self._caches = merge_caches([state.cache for state in rows])
+        self._caches: list[Any] = merge_caches([state.cache for state in rows])
         self._columns: Columns | None = None
         """Where the tokens are in the caches, while these have their uneven form."""
         for state in rows:
@@ -329,7 +335,7 @@ class RowGroup:
         """The tokens [B] that the next step reads; None for prompts."""
         self._handles: list[LogprobHandle | None] = []
         """Their log-probability handles."""
-        self._sample: StepSampler | None = None
+        self._sample: Sampler | None = None
         """The sampler of these rows; None until the next step."""
 
     @property
@@ -495,15 +501,33 @@ class RowGroup:
 
     def _find_continuations(self, newest: mx.array) -> "list[Continuation]":
         """Return what may follow the newest token of each row; nothing if no row gets more than a token."""
-        if not self._decoding.looks_up and all(state.row.constraint is None for state in self.rows):
+        decoding = self._decoding
+        has_grammar = any(state.row.constraint is not None for state in self.rows)
+        if not (has_grammar or decoding.looks_up or decoding.draft is not None):
             return []
         room = self._room
         if not room:
             return []
         from .continuations import find_continuations
 
-        found = find_continuations(self.rows, newest, room, looks_up=self._decoding.looks_up)
-        return found if any(after.tokens for after in found) else []
+        if has_grammar or decoding.looks_up:
+            found = find_continuations(self.rows, newest, room, decoding)
+            if any(after.tokens for after in found):
+                return found
+        return self._propose(newest, room) if decoding.draft is not None else []
+
+    def _propose(self, newest: mx.array, room: int) -> "list[Continuation]":
+        """Return what the draft model proposes for each row; nothing if it proposes nothing."""
+        from .continuations import Continuation, wanted_proposals
+
+        wanted = wanted_proposals(self.rows, room)
+        if not (most := max(wanted)):
+            return []
+        if len(self.rows) > 1:
+            self._make_uneven()
+        assert self._decoding.draft is not None
+        proposed = self._decoding.draft.propose(newest, self._caches, most, self._columns)
+        return [Continuation(tokens[:count]) for tokens, count in zip(proposed, wanted, strict=True)]
 
     @property
     def _room(self) -> int:
@@ -526,7 +550,10 @@ class RowGroup:
             width = min(1 << (width - 1).bit_length(), self._room + 1)  # a GPU compiles kernels for each width
             self._make_uneven()
         padded = [line + line[-1:] * (width - len(line)) for line in lines]
-        logits = self._model(mx.array(padded), cache=self._caches)
+        draft = self._decoding.draft
+        is_read_by_draft = draft is not None and not any(after.is_forced for after in found)
+        compute = draft.verify if draft is not None and is_read_by_draft else self._model
+        logits = compute(mx.array(padded), cache=self._caches)
         new_sampler = partial(StepSampler, self._decoding)
         ends = self._decoding.eos_token_ids
         sampled = sample_after(self.rows, newest, found, logits, self._sample, new_sampler, ends)

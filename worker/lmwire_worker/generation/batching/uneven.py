@@ -31,10 +31,18 @@ class Columns:
         """Number of columns."""
         self._taken = mx.arange(self.count) >= cache.left_padding[:, None]
         """True for a column with a token [B, count]."""
-        self.offsets = cache.offset
-        """Number of tokens of each row [B]: the position of its next one."""
+        self._lengths = cache.offset
+        """Number of tokens of each row [B]."""
+        self.look_ahead(0)
 
-    def advance(self, counts: Sequence[int]) -> None:
+    def look_ahead(self, tokens: int) -> None:
+        """Let the next tokens of each row follow so many that this step has appended, of which it may keep a part."""
+        self.end = self.count + tokens
+        """Number of columns before the next tokens."""
+        self.offsets = self._lengths + tokens if tokens else self._lengths
+        """The position of each row's next token [B]."""
+
+    def advance(self, counts: list[int]) -> None:
         """Keep the first tokens of each row that a step has computed.
 
         Args:
@@ -43,24 +51,25 @@ class Columns:
         kept = mx.array(counts)
         width = max(counts)
         self._taken = mx.concatenate([self._taken, mx.arange(width) < kept[:, None]], axis=1)
-        self.offsets = self.offsets + kept
+        self._lengths = self._lengths + kept
         self.count += width
+        self.look_ahead(0)
 
     def mask(self, width: int, window: int | None) -> mx.array:
-        """Return which columns each of the next tokens attends to [B, 1, width, count + width].
+        """Return which columns each of the next tokens attends to [B, 1, width, end + width].
 
         Args:
             width: Number of next tokens of each row.
             window: Number of newest tokens to which a token attends, itself included; None for all.
         """
-        rows = len(self._taken)
+        rows, ahead = len(self._taken), self.end - self.count
         past = mx.broadcast_to(self._taken[:, None], (rows, width, self.count))
-        among = mx.broadcast_to(mx.tri(width, dtype=mx.bool_), (rows, width, width))
+        among = mx.broadcast_to(mx.tri(width, ahead + width, ahead, dtype=mx.bool_), (rows, width, ahead + width))
         mask = mx.concatenate([past, among], axis=2)
         if window is not None:
-            new = mx.arange(width) + self.offsets[:, None]
+            new = mx.arange(ahead + width) + self._lengths[:, None]
             positions = mx.concatenate([mx.cumsum(self._taken, axis=1) - 1, new], axis=1)
-            mask = mask & (positions[:, None] > new[:, :, None] - window)
+            mask = mask & (positions[:, None] > new[:, ahead:, None] - window)
         return mask[:, None]
 
     def order(self, length: int) -> mx.array:
@@ -82,7 +91,8 @@ class UnevenKVCache:
     """
 
     def __init__(self, cache: BatchKVCache, columns: Columns) -> None:
-        self.keys, self.values = cache.keys, cache.values
+        self.keys: mx.array | None = cache.keys
+        self.values: mx.array | None = cache.values
         self._columns = columns
 
     @property
@@ -92,12 +102,13 @@ class UnevenKVCache:
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Append the keys and values of next tokens [B, heads, T, width], and return all of them."""
-        start = self._columns.count
+        start = self._columns.end
         end = start + keys.shape[2]
-        self.keys, self.values = _with_room(self.keys, keys, end), _with_room(self.values, values, end)
-        self.keys[..., start:end, :] = keys
-        self.values[..., start:end, :] = values
-        return self.keys[..., :end, :], self.values[..., :end, :]
+        every = _with_room(self.keys, keys, end), _with_room(self.values, values, end)
+        self.keys, self.values = every
+        for array, new in zip(every, (keys, values), strict=True):
+            array[..., start:end, :] = new
+        return every[0][..., :end, :], every[1][..., :end, :]
 
     def make_mask(self, N: int, window_size: int | None = None, **_: Any) -> mx.array:  # noqa: N803
         """Return the mask of the next N tokens; see `Columns.mask`."""
@@ -114,7 +125,7 @@ class UnevenKVCache:
         return self.keys.nbytes + self.values.nbytes if self.keys is not None and self.values is not None else 0
 
 
-def _with_room(array: mx.array | None, new: mx.array, columns: int) -> Any:
+def _with_room(array: mx.array | None, new: mx.array, columns: int) -> mx.array:
     """Return an array with room for so many columns of the form of `new`."""
     if array is not None and array.shape[2] >= columns:
         return array
@@ -149,6 +160,7 @@ def to_even(caches: Sequence[UnevenKVCache], columns: Columns, lengths: Sequence
     even: list[BatchKVCache] = []
     for cache in caches:
         batched = BatchKVCache([0] * len(lengths))
+        assert cache.keys is not None and cache.values is not None
         keys, values = (mx.take_along_axis(array, order, axis=2) for array in (cache.keys, cache.values))
         batched.state = (keys, values, columns.offsets, padding, length)
         even.append(batched)
