@@ -48,7 +48,7 @@ class Row:
         self.tokens.append(token)
         return self.remaining_tokens > 0
 
-    def fast_forward(self, token: int, limit: int) -> list[int]:
+    def forced_tokens(self, token: int, limit: int) -> list[int]:
         return []
 
 

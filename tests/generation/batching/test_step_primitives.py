@@ -43,7 +43,7 @@ class Row:
     def append_token(self, token: int, logprob: object, *, drafted: bool = False) -> bool:
         return True
 
-    def fast_forward(self, token: int, limit: int) -> list[int]:
+    def forced_tokens(self, token: int, limit: int) -> list[int]:
         return []
 
 

@@ -48,7 +48,7 @@ REQUESTS = [
 def alone(runner: GenerationRunner, *every: Generate) -> list[Answer]:
     """Return the answers of requests, one after the other, step by step."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sequence, "fast_forward", lambda *_: [])
+        patch.setattr(Sequence, "forced_tokens", lambda *_: [])
         return [ask(runner, request)[0] for request in every]
 
 

@@ -33,7 +33,7 @@ def request(**fields: Any) -> Generate:
 
 def step_by_step(runner: GenerationRunner, *requests: Generate | Chat) -> list[Answer]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sequence, "fast_forward", lambda *_: [])
+        patch.setattr(Sequence, "forced_tokens", lambda *_: [])
         return ask(runner, *requests)
 
 

@@ -200,8 +200,8 @@ class Sequence:
             self.status = Status.ENDED
         return not output.ended
 
-    def fast_forward(self, token: int, limit: int) -> list[int]:
-        """Return the only tokens that may follow the newest one, and add all of them to the constraint.
+    def forced_tokens(self, token: int, limit: int) -> list[int]:
+        """Return the only tokens that may follow the newest one, which the constraint gets.
 
         There are none for a request whose log-probabilities are reported, or whose positions depend on its media.
 
@@ -211,7 +211,7 @@ class Sequence:
         """
         if self.constraint is None or self.request.logprobs or self.media:
             return []
-        return self.constraint.fast_forward(token, limit)
+        return self.constraint.forced_tokens(token, limit)
 
     def take_events(self) -> list[RunnerEvent]:
         """Return the events since the last call."""

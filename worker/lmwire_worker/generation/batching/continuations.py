@@ -25,6 +25,10 @@ PATIENCE: Final = 3
 """Steps in which the first token that a draft model proposes may be wrong before it pauses."""
 
 
+MIN_GAIN: Final = 0.5
+"""Tokens for each row that a step of several rows must be expected to gain: wider, it takes longer for all of them."""
+
+
 class FollowingToken(NamedTuple):
     """A token that a step computed after the one that it was started for."""
 
@@ -44,7 +48,7 @@ class Continuation(NamedTuple):
 def find_continuations(
     rows: "Sequence[RowState]", newest: mx.array, room: int, decoding: "Decoding"
 ) -> list[Continuation]:
-    """Return what may follow the newest token of each row, without a draft model.
+    """Return what may follow the newest token of each row, without a draft model; nothing if that is not worth it.
 
     The newest tokens may be under evaluation. They are awaited only for a grammar, or for a text that repeats itself.
 
@@ -54,19 +58,33 @@ def find_continuations(
         room: Maximum number of tokens that follow.
         decoding: How the batch decodes.
     """
+    answering = [state for state in rows if _is_answering(state)]
+    constrained = [state for state in answering if state.row.constraint is not None]
+    if 2 * len(constrained) < len(rows):
+        constrained = []  # for few of the rows, no step should wait
+    guesses = _look_up(answering, room) if decoding.looks_up else {}
+    if not constrained and not _is_worth_it(sum(state.lookup.pace.expected for state in guesses if state.lookup), rows):
+        return []
+    known = dict(zip(rows, _values(newest), strict=True))
+    proposals = {state: guess[1:] for state, guess in guesses.items() if guess[0] == known[state]}
+    for state in guesses.keys() - proposals.keys():
+        if state.lookup is not None:
+            state.lookup.pace.note(len(guesses[state]), 0)
+    forced = {state: state.row.forced_tokens(known[state], _room_of(state, room)) for state in constrained}
+    gain = sum(map(len, forced.values())) + sum(state.lookup.pace.expected for state in proposals if state.lookup)
+    if not _is_worth_it(gain, rows):
+        return []
     found: list[Continuation] = []
-    for index, state in enumerate(rows):
-        tokens: list[int] = []
-        is_forced = False
-        if _is_answering(state):
-            if state.row.constraint is not None:
-                tokens = state.row.fast_forward(_values(newest)[index], _room_of(state, room))
-                is_forced = bool(tokens)
-            # What takes tokens back must see each alone.
-            if decoding.looks_up and not is_forced and state.row.bans is None:
-                tokens = _look_up(state, newest, index, _room_of(state, room))
-        found.append(Continuation(tokens, is_forced))
-    return found
+    for state in rows:
+        if (tokens := forced.get(state)) and state.row.constraint is not None:
+            tokens = state.row.constraint.skip(tokens)
+        found.append(Continuation(tokens, is_forced=True) if tokens else Continuation(proposals.get(state, [])))
+    return found if any(after.tokens for after in found) else []
+
+
+def _is_worth_it(gain: float, rows: "Sequence[RowState]") -> bool:
+    """Return whether a step should compute several tokens of some rows, since so many more are expected of it."""
+    return gain > 0 and (len(rows) == 1 or gain >= MIN_GAIN * len(rows))
 
 
 def _is_answering(state: "RowState") -> bool:
@@ -77,28 +95,32 @@ def _room_of(state: "RowState", room: int) -> int:
     return min(room, state.row.remaining_tokens - (not state.is_delivered))
 
 
-def _look_up(state: "RowState", newest: mx.array, index: int, room: int) -> list[int]:
-    state.lookup = state.lookup or PromptLookup()
-    guessed = state.lookup.propose(state.tokens, room + 1)
-    if guessed and guessed[0] != _values(newest)[index]:
-        state.lookup.pace.note(len(guessed), 0)
-        return []
-    return guessed[1:]
+def _look_up(rows: "Sequence[RowState]", room: int) -> "dict[RowState, list[int]]":
+    """Return, for rows whose text repeats itself, their newest token and those that may follow it, as guesses."""
+    guesses: dict[RowState, list[int]] = {}
+    for state in rows:
+        if state.row.bans is None:  # what takes tokens back must see each alone
+            state.lookup = state.lookup or PromptLookup()
+            if guess := state.lookup.propose(state.tokens, _room_of(state, room) + 1):
+                guesses[state] = guess
+    return guesses
 
 
 def wanted_proposals(rows: "Sequence[RowState]", room: int) -> list[int]:
-    """Return how many tokens a draft model should propose for each row.
+    """Return how many tokens a draft model should propose for each row; nothing if that is not worth it.
 
     Args:
         rows: The rows.
         room: Maximum number of tokens that follow.
     """
     wanted: list[int] = []
+    gain = 0.0
     for state in rows:
         state.pace = state.pace or Pace(MAX_PROPOSALS, PATIENCE)
         may_follow = _is_answering(state) and state.row.bans is None  # what takes tokens back must see each alone
         wanted.append(min(_room_of(state, room), state.pace.next()) if may_follow else 0)
-    return wanted
+        gain += state.pace.expected if wanted[-1] else 0.0
+    return wanted if _is_worth_it(gain, rows) else []
 
 
 class Sampled(NamedTuple):

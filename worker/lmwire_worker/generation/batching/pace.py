@@ -5,6 +5,10 @@ from typing import Final
 FIRST_PROPOSALS: Final = 4
 MAX_PAUSE: Final = 64
 """Maximum number of steps without a proposal after wrong ones."""
+WEIGHT: Final = 0.3
+"""Weight of the newest proposal in what is expected of the next one."""
+HOPE: Final = 1 / 64
+"""What each step adds to that, so that a text gets another chance."""
 
 
 class Pace:
@@ -19,6 +23,8 @@ class Pace:
         self._most = most
         self._patience = patience
         self._span = min(FIRST_PROPOSALS, most)
+        self.expected = self._span / 2
+        """Tokens that the next proposal is expected to give."""
         self._wrong = 0
         """Wrong proposals since the last right one."""
         self._pause = 0
@@ -26,6 +32,7 @@ class Pace:
 
     def next(self) -> int:
         """Return the number of tokens to propose in the next step."""
+        self.expected = min(self.expected + HOPE, self._span)
         if self._pause > 0:
             self._pause -= 1
             return 0
@@ -38,6 +45,7 @@ class Pace:
             proposed: Number of proposed tokens.
             accepted: Number of those that the model sampled, too.
         """
+        self.expected += WEIGHT * (accepted - self.expected)
         if accepted:
             self._wrong = 0
         else:

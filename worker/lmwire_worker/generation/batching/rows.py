@@ -68,8 +68,8 @@ class Row(Protocol):
         """
         ...
 
-    def fast_forward(self, token: int, limit: int) -> list[int]:
-        """Return the only tokens that may follow the newest one, at most `limit`."""
+    def forced_tokens(self, token: int, limit: int) -> list[int]:
+        """Give the constraint the newest token, and return the only tokens that may follow it, at most `limit`."""
         ...
 
 
@@ -510,18 +510,15 @@ class RowGroup:
             return []
         from .continuations import find_continuations
 
-        if has_grammar or decoding.looks_up:
-            found = find_continuations(self.rows, newest, room, decoding)
-            if any(after.tokens for after in found):
-                return found
-        return self._propose(newest, room) if decoding.draft is not None else []
+        found = find_continuations(self.rows, newest, room, decoding) if has_grammar or decoding.looks_up else []
+        return self._propose(newest, room) if decoding.draft is not None and not found else found
 
     def _propose(self, newest: mx.array, room: int) -> "list[Continuation]":
         """Return what the draft model proposes for each row; nothing if it proposes nothing."""
         from .continuations import Continuation, wanted_proposals
 
         wanted = wanted_proposals(self.rows, room)
-        if not (most := max(wanted)):
+        if not (most := max(wanted, default=0)):
             return []
         if len(self.rows) > 1:
             self._make_uneven()

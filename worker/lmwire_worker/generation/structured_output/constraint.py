@@ -110,7 +110,7 @@ class Constraint:
         self._reasoning_budget = reasoning_budget
         self._started = False
         self._is_ahead = False
-        """True if `fast_forward` has added the token that `push` gets next."""
+        """True if the token that `push` gets next was added before."""
 
     def fork(self, answer: Sequence[int] = ()) -> "Constraint":
         """Return an independent copy of an unused constraint, for another choice.
@@ -153,25 +153,34 @@ class Constraint:
         if self.matcher is not None and not self.matcher.is_stopped():
             self.matcher.consume_token(token)  # complete_mask checks for errors
 
-    def fast_forward(self, token: int, limit: int) -> list[int]:
-        """Add the row's newest token, and the only tokens that may follow it, which are returned.
+    def forced_tokens(self, token: int, limit: int) -> list[int]:
+        """Add the row's newest token, and return the only tokens that may follow it.
 
-        The next call of `push` gets the last one of all of them.
+        The next call of `push` gets the newest token, or the last one of those that `skip` adds.
 
         Args:
             token: The newest token, of the answer.
             limit: Maximum number of tokens that follow.
         """
         self.push(token)
-        following: list[int] = []
-        if self.matcher is not None and self.plain is None and not self.matcher.is_stopped():
-            following = self.matcher.compute_ff_tokens()[: max(limit, 0)]
+        self._is_ahead = True
+        if self.matcher is None or self.plain is not None or self.matcher.is_stopped() or self._forced is not None:
+            return []
+        return self.matcher.compute_ff_tokens()[: max(limit, 0)]
+
+    def skip(self, forced: Sequence[int]) -> list[int]:
+        """Add forced tokens without masks for them, and return those that were added.
+
+        Args:
+            forced: The first of those that `forced_tokens` has just returned.
+        """
         added: list[int] = []
-        for forced in following:
+        for token in forced:
             if self._forced is not None:  # the budget of reasoning is spent
                 break
-            self.push(forced)
-            added.append(forced)
+            self._is_ahead = False
+            self.push(token)
+            added.append(token)
         self._is_ahead = True
         return added
 
