@@ -159,6 +159,7 @@ def test_the_progress_of_a_prompt_is_reported_if_the_request_asks_for_it(reading
         start_stream(client, path, return_progress=True)
         reports = reports_until(client, 100)
     assert {(report["total"], report["cache"]) for report in reports} == {(100, 20)}
+    assert reports[0]["processed"] == 20
     assert {report["processed"] for report in reports} <= {20, 60, 100}
     times = [report["time_ms"] for report in reports]
     assert times == sorted(times)

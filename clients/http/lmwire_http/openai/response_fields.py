@@ -184,6 +184,9 @@ class _KnownPrompt(PromptProgress, kw_only=True):
 class ProgressTracker:
     """The progress of one request's prompts. The waiting event reports it as soon as it changes.
 
+    The first report is always sent: its `processed` is the part that was cached, as in llama.cpp's server. Of the later
+    ones that wait to be sent, only the newest is.
+
     Args:
         is_wanted: Whether the request asks for it.
         encode: Returns the encoded waiting event for a progress, which is None if there is none to report.
@@ -202,8 +205,11 @@ class ProgressTracker:
         self._encode = encode
         self._started_at = 0.0
         self._prompts: dict[int, _KnownPrompt] = {}
-        self._has_changed = False
-        self.waiting = WaitingEvent(lambda: encode(self._take_change()))
+        self._first: PromptProgress | None = None
+        """The first report, until it is sent."""
+        self._newest: PromptProgress | None = None
+        """The newest of the later ones, until it is sent."""
+        self.waiting = WaitingEvent(self._encode_unsent)
 
     def options(self, prompt: int = 0) -> dict[str, Any]:
         """Return the options of a generation with which its progress is tracked.
@@ -214,7 +220,7 @@ class ProgressTracker:
         return {"on_progress": partial(self._note, prompt)} if self._is_wanted or self._so_far else {}
 
     def begin_answer(self, prompt: int = 0) -> bytes:
-        """Return the encoded report that a prompt is done; empty if there is none to send.
+        """Return the encoded reports up to the one that a prompt is done; empty if there are none to send.
 
         The worker reports at intervals, so the last part of a prompt can be missing. Its answer shows that it is done.
 
@@ -226,10 +232,10 @@ class ProgressTracker:
         known.is_answered = True
         if known.processed < known.total:
             self._report(prompt, known.total, known.total)
-        if not self._has_changed:
+        if not (self._first or self._newest):
             return b""
         self.waiting.withdraw()
-        return self._encode(self._take_change())
+        return self._encode_unsent()
 
     def _note(self, prompt: int, progress: events.Progress) -> None:
         if progress.stage != "prefill" or progress.total is None:
@@ -241,20 +247,25 @@ class ProgressTracker:
 
     def _report(self, prompt: int, current: int, total: int) -> None:
         now = monotonic()
-        if not self._prompts:
+        if is_first := not self._prompts:
             self._started_at = now
         if (known := self._prompts.get(prompt)) is None:
             known = self._prompts[prompt] = _KnownPrompt(total=total, cache=current, processed=0, time_ms=0)
         known.processed = current
         known.time_ms = round((now - self._started_at) * 1000)
-        self._has_changed = True
+        if is_first:
+            self._first = self._sum()
+        else:
+            self._newest = self._sum()
         self.waiting.send_now()
 
-    def _take_change(self) -> PromptProgress | None:
-        """Return the progress if it has changed since the last call."""
-        if not self._has_changed:
-            return None
-        self._has_changed = False
+    def _encode_unsent(self) -> bytes:
+        """Return the encoded reports that have not been sent; without any, the waiting event that reports nothing."""
+        unsent = [report for report in (self._first, self._newest) if report] or [None]
+        self._first = self._newest = None
+        return b"".join([self._encode(report) for report in unsent])
+
+    def _sum(self) -> PromptProgress:
         prompts = self._prompts.values()
         return PromptProgress(
             total=sum(prompt.total for prompt in prompts),
