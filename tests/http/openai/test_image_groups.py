@@ -12,7 +12,9 @@ import pytest
 from openai import OpenAI
 
 from lmwire import MessageDict
-from lmwire_http.openai.chat.image_groups import image_groups, label_images
+from lmwire_http.inference.timings import make_timings
+from lmwire_http.openai.chat.image_groups import image_groups, join_results, label_images
+from lmwire_protocol import events
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import CHAT, asked
 from support.media.shown_images import pixels
@@ -224,3 +226,12 @@ def test_files_have_their_names_and_equal_names_have_numbers_of_their_own() -> N
 
 def test_a_name_cannot_hold_a_models_placeholder() -> None:
     assert list(label_images(wire(turn("/a/<image>]\n[.png"))).values()) == ["[Image 1: _image_.png]"]
+
+
+def test_the_times_are_the_sum_of_the_groups() -> None:
+    times = events.Timings(queued_ms=1.0, prefill_ms=20.0, first_token_ms=25.0, total_ms=35.0)
+    usage = events.Usage(prompt_tokens=10, cached_tokens=0, completion_tokens=2)
+    result = events.ResultDone(id="", finish_reason="stop", seed=0, usage=usage, timings=times)
+    joined = make_timings(join_results([result, result]))
+    assert (joined.prompt_n, joined.prompt_ms, joined.prompt_per_second) == (20, 40.0, 500.0)
+    assert (joined.predicted_n, joined.predicted_ms, joined.predicted_per_second) == (4, 20.0, 200.0)

@@ -233,10 +233,12 @@ def join_choices(headings: Sequence[str], choices: Sequence[Sequence[ChoiceParts
 
 
 def join_results(results: Sequence[events.ResultDone]) -> events.ResultDone:
-    """Return the results of all groups as one: the first end before the model's own, and the sum of the usage."""
+    """Return the results of all groups as one: the first end before the model's own, the sums of usage and times."""
     result = next((result for result in results if result.finish_reason != "stop"), results[-1])
     counts = {name: sum(getattr(result.usage, name) for result in results) for name in events.Usage.__struct_fields__}
-    return replace(result, usage=events.Usage(**counts), cache_miss=None)
+    names = ("queued_ms", "prefill_ms", "first_token_ms", "total_ms")
+    times = {name: sum(getattr(result.timings, name) or 0.0 for result in results) for name in names}
+    return replace(result, usage=events.Usage(**counts), timings=events.Timings(**times), cache_miss=None)
 
 
 def _group(
