@@ -13,6 +13,7 @@ from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import __version__, events
 
 from ..http.sse import WaitingEvent
+from ..inference.timings import TimingsSoFar
 from ..settings import Settings
 
 
@@ -191,6 +192,7 @@ class ProgressTracker:
         is_wanted: Whether the request asks for it.
         encode: Returns the encoded waiting event for a progress, which is None if there is none to report.
         so_far: Gets the lengths of the prompts; None if the request does not ask for its usage while it runs.
+        timings: Gets the progress of the prompts; None if the request does not ask for its times while it runs.
     """
 
     def __init__(
@@ -199,9 +201,11 @@ class ProgressTracker:
         is_wanted: bool,
         encode: Callable[[PromptProgress | None], bytes],
         so_far: UsageSoFar | None,
+        timings: TimingsSoFar | None = None,
     ) -> None:
         self._is_wanted = is_wanted
         self._so_far = so_far
+        self._timings = timings
         self._encode = encode
         self._started_at = 0.0
         self._prompts: dict[int, _KnownPrompt] = {}
@@ -217,7 +221,8 @@ class ProgressTracker:
         Args:
             prompt: The number of the generation's prompt in the request.
         """
-        return {"on_progress": partial(self._note, prompt)} if self._is_wanted or self._so_far else {}
+        is_tracked = self._is_wanted or self._so_far or self._timings
+        return {"on_progress": partial(self._note, prompt)} if is_tracked else {}
 
     def begin_answer(self, prompt: int = 0) -> bytes:
         """Return the encoded reports up to the one that a prompt is done; empty if there are none to send.
@@ -242,6 +247,8 @@ class ProgressTracker:
             return
         if self._so_far:
             self._so_far.note_prompt(prompt, progress.total)
+        if self._timings:
+            self._timings.note_prompt(prompt, progress.current, progress.total)
         if self._is_wanted:
             self._report(prompt, progress.current, progress.total)
 

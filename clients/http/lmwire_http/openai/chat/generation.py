@@ -14,10 +14,11 @@ from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
 from ...inference.generation import Generation
 from ...inference.media import new_media
+from ...inference.timings import TimingsSoFar
 from ..messages import wire_messages
 from ..request_fields import usage_chunk, usage_so_far
 from ..response_fields import ProgressTracker, new_identity
-from .request import ChatRequest, chat_options, client_field, wants_logprobs
+from .request import ChatRequest, chat_options, client_field, is_for_llama_cpp, wants_logprobs
 from .response import ChoiceParts, chat_completion, collect_choices
 from .stream import ChatStreamEncoder
 
@@ -45,15 +46,18 @@ class ChatGeneration:
         self._max_tokens = IMAGE_ANSWER_TOKENS if has_new_images else None
         self.identity = new_identity("chatcmpl", body.model, context.state.settings)
         so_far = usage_so_far(body)
+        timings = TimingsSoFar() if body.timings_per_token else None
         self.encoder = ChatStreamEncoder(
             self.identity,
             usage=usage_chunk(body, context.state.settings),
             so_far=so_far,
             has_functions=body.functions is not None,
             reasoning_field=context.state.settings.reasoning_field,
+            is_for_llama_cpp=is_for_llama_cpp(body),
+            timings=timings,
         )
         self._progress = ProgressTracker(
-            is_wanted=bool(body.return_progress), encode=self.encoder.waiting, so_far=so_far
+            is_wanted=bool(body.return_progress), encode=self.encoder.waiting, so_far=so_far, timings=timings
         )
         self.waiting = self._progress.waiting
 
@@ -70,9 +74,13 @@ class ChatGeneration:
             choices: The answers.
             result: The worker's report.
         """
-        has_functions, reasoning_field = self.body.functions is not None, self.context.state.settings.reasoning_field
         whole = chat_completion(
-            self.identity, choices, result, has_functions=has_functions, reasoning_field=reasoning_field
+            self.identity,
+            choices,
+            result,
+            has_functions=self.body.functions is not None,
+            reasoning_field=self.context.state.settings.reasoning_field,
+            has_timings=is_for_llama_cpp(self.body),
         )
         return Json(whole)
 

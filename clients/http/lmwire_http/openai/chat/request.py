@@ -107,6 +107,8 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of images in a prompt. More images are worked through in groups of this size."""
     return_progress: bool | None = None
     """Report the progress of the prompt in chunks of a stream, as llama.cpp does."""
+    timings_per_token: bool | None = None
+    """Report the times so far in each chunk of a stream with a part of the answer, as llama.cpp does."""
     strict_media: bool | None = None
     """Reject images and sounds that the model does not take. If absent, only those after the last answer."""
 
@@ -190,6 +192,11 @@ def _reasoning_options(body: ChatRequest) -> dict[str, Any]:
 def wants_logprobs(body: ChatRequest) -> bool:
     """Return whether the answer has log-probabilities: `top_logprobs` asks for them if `logprobs` says nothing."""
     return bool(body.top_logprobs) if body.logprobs is None else body.logprobs
+
+
+def is_for_llama_cpp(body: ChatRequest) -> bool:
+    """Return whether a client of llama.cpp's server sent the request: it asks for what that server alone reports."""
+    return bool(body.timings_per_token or body.return_progress)
 
 
 def image_group_size(body: ChatRequest, default: int | None) -> int | None:

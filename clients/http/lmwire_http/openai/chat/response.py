@@ -11,6 +11,7 @@ from lmwire_protocol import events
 from ...inference.answers import ArgumentsBuffer, Logprobs, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
 from ...inference.generation import FinishReason, finish_reason
+from ...inference.timings import Timings, make_timings
 from ...settings import ReasoningField
 from ..response_fields import ResponseIdentity, Usage, total_usage
 
@@ -72,6 +73,8 @@ class ChatCompletion(Struct, kw_only=True):
     """Changes with the version of the server, the model and the options that change answers."""
     choices: list[ChatChoice]
     usage: Usage
+    timings: Timings | UnsetType = UNSET
+    """Present if the request has `timings_per_token` or `return_progress`, as in llama.cpp's server."""
 
 
 class ChoiceParts(NamedTuple):
@@ -114,6 +117,7 @@ def chat_completion(
     *,
     has_functions: bool,
     reasoning_field: ReasoningField,
+    has_timings: bool,
 ) -> ChatCompletion:
     """Return the response.
 
@@ -123,6 +127,7 @@ def chat_completion(
         result: The worker's report.
         has_functions: Whether the request has `functions`, the format before tools.
         reasoning_field: Name of the reasoning.
+        has_timings: Whether the response has the times.
 
     Raises:
         ApiError: The server has cancelled the answers.
@@ -140,6 +145,7 @@ def chat_completion(
             for index, choice in enumerate(choices)
         ],
         usage=total_usage(result),
+        timings=make_timings(result) if has_timings else UNSET,
     )
 
 

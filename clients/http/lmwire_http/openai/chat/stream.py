@@ -1,7 +1,8 @@
 """Encoder of a streamed chat completion: chunks in the order of OpenAI's API.
 
 For each choice: the role; reasoning, text and tool calls as they come; the finish reason. Then the usage, if requested,
-and `[DONE]`.
+and `[DONE]`. In a stream for a client of llama.cpp's server, the content beside the role is null, and the last chunk
+has the times.
 
 Tool calls are streamed, since an argument can be a whole file. A call can turn out to be invalid ([Q-2]), but sent
 chunks cannot be withdrawn. So the braces that would make the arguments valid are held back until the call is complete.
@@ -20,6 +21,7 @@ from lmwire_protocol import events
 from ...http.sse import DONE, TextEventTemplate, data_event
 from ...inference.answers import ArgumentsBuffer, Logprobs, TokenLogprob, content_logprobs
 from ...inference.call_ids import OPENAI_PREFIX, client_call_id
+from ...inference.timings import Timings, TimingsSoFar, make_timings
 from ...settings import ReasoningField
 from ..request_fields import UsageChunk
 from ..response_fields import PromptProgress, ResponseIdentity, Usage, UsageSoFar, total_usage
@@ -48,7 +50,8 @@ class Delta(Struct, kw_only=True):
     """A part of the answer."""
 
     role: Literal["assistant"] | UnsetType = UNSET
-    content: str | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+    """Null beside the role, in a stream for a client of llama.cpp's server."""
     refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
@@ -82,6 +85,11 @@ class Chunk(Struct, kw_only=True):
     """Present if requested: null, except in the last chunk, which has no choices, and with `continuous_usage_stats`."""
     prompt_progress: PromptProgress | UnsetType = UNSET
     """Present, if requested, in chunks that come while the prompt is processed."""
+    timings: Timings | UnsetType = UNSET
+    """Present in the last chunk of a stream with `timings_per_token` or `return_progress`, as in llama.cpp's server.
+
+    With the former, chunks with a part of the answer have the times so far.
+    """
 
 
 class ChatStreamEncoder:
@@ -93,6 +101,8 @@ class ChatStreamEncoder:
         so_far: Counts the tokens for the usage in each chunk; None without it.
         has_functions: Whether the request has `functions`, the format before tools.
         reasoning_field: Name of the reasoning.
+        is_for_llama_cpp: Whether the stream is for a client of llama.cpp's server.
+        timings: Takes the times for each chunk; None without them.
     """
 
     def __init__(
@@ -103,6 +113,8 @@ class ChatStreamEncoder:
         so_far: UsageSoFar | None,
         has_functions: bool = False,
         reasoning_field: ReasoningField = "reasoning_content",
+        is_for_llama_cpp: bool = False,
+        timings: TimingsSoFar | None = None,
     ) -> None:
         self._identity = identity
         self._usage_chunk = usage
@@ -110,6 +122,8 @@ class ChatStreamEncoder:
         self._so_far = so_far
         self._has_functions = has_functions
         self._reasoning_field: ReasoningField = reasoning_field
+        self._is_for_llama_cpp = is_for_llama_cpp
+        self._timings = timings
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
         self._whitespace: dict[int, tuple[str, list[TokenLogprob]]] = {}
@@ -123,8 +137,8 @@ class ChatStreamEncoder:
             batch: The deltas.
             number: The number of their generation in the request.
         """
-        if self._so_far:
-            return b"".join([self._counted_frames(delta, number, self._so_far) for delta in batch])
+        if self._so_far or self._timings:
+            return b"".join([self._counted_frames(delta, number) for delta in batch])
         return b"".join([self._frames(delta) for delta in batch])
 
     def note_end(self, number: int, result: events.ResultDone) -> None:
@@ -142,8 +156,12 @@ class ChatStreamEncoder:
         return b"".join([self._frame(choice) for choice in [*self._begin(0), _choice(0, Delta(content=text))]])
 
     def waiting(self, progress: PromptProgress | None) -> bytes:
-        """Return a chunk with an empty delta, for a stream that has nothing else to send."""
-        chunk = self._chunk(_choice(0, Delta()))
+        """Return a chunk with an empty delta, for a stream that has nothing else to send.
+
+        A client of llama.cpp's server finds the role in the first chunk, also in this one.
+        """
+        begun = self._begin(0) if self._is_for_llama_cpp else []
+        chunk = self._chunk(begun[0] if begun else _choice(0, Delta()))
         chunk.prompt_progress = progress or UNSET
         return data_event(chunk)
 
@@ -159,14 +177,19 @@ class ChatStreamEncoder:
             choices += [*self._begin(index), *self._end_text(index)]
             stop = UNSET if choice.stop is None else choice.stop
             choices.append(ChunkChoice(index=index, delta=Delta(), finish_reason=reason, stop_str=stop))
-        frames = [self._frame(choice) for choice in choices]
+        chunks = [self._chunk(choice) for choice in choices]
         if self._usage is None:
             repeated = choices[-1] if self._usage_chunk == "choice" else None
-            frames.append(data_event(self._chunk(repeated, total_usage(result))))
-        return b"".join([*frames, DONE])
+            chunks.append(self._chunk(repeated, total_usage(result)))
+        if self._is_for_llama_cpp:
+            chunks[-1].timings = make_timings(result)
+        return b"".join([*map(data_event, chunks), DONE])
 
-    def _counted_frames(self, delta: TokenDelta | ToolCallDelta, number: int, so_far: UsageSoFar) -> bytes:
-        so_far.note_delta(number, delta)
+    def _counted_frames(self, delta: TokenDelta | ToolCallDelta, number: int) -> bytes:
+        if self._so_far:
+            self._so_far.note_delta(number, delta)
+        if self._timings:
+            self._timings.note_delta(delta)
         return b"".join([self._frame(choice) for choice in self._choices(delta)])
 
     def _frames(self, delta: TokenDelta | ToolCallDelta) -> bytes:
@@ -195,6 +218,8 @@ class ChatStreamEncoder:
         if (index, "reasoning") in self._texts:
             return []
         self._texts[index, "reasoning"] = self._texts_as(index, self._reasoning_delta)
+        if self._is_for_llama_cpp:
+            return [_choice(index, Delta(role="assistant", content=None))]
         return [_choice(index, Delta(role="assistant", content="", refusal=None))]
 
     def _reasoning_delta(self, text: str) -> Delta:
@@ -234,7 +259,10 @@ class ChatStreamEncoder:
         return Delta(function_call=call.function) if self._has_functions else Delta(tool_calls=[call])
 
     def _frame(self, choice: ChunkChoice) -> bytes:
-        return data_event(self._chunk(choice))
+        chunk = self._chunk(choice)
+        if self._timings and choice.delta.role is UNSET:
+            chunk.timings = self._timings.timings()
+        return data_event(chunk)
 
     def _chunk(self, choice: ChunkChoice | None, usage: Usage | None = None) -> Chunk:
         return Chunk(
