@@ -59,6 +59,7 @@ test-all: $(STAMP) ## check everything, nightly tests too, and the fast tests' c
 	@$(MAKE) --no-print-directory style
 	@$(PYTEST) auto -m "not slow" --hypothesis-profile=nightly --cov --cov-report=term-missing:skip-covered
 	@$(MAKE) --no-print-directory suite MARKS=slow HOSTS=all EXAMPLES=nightly
+	$(BIN)/pyright
 
 check: $(STAMP) ## check style, types and the fast tests; AREA=session checks style and one folder of tests
 	@$(MAKE) --no-print-directory style
@@ -73,13 +74,14 @@ shake: $(STAMP) ## run a folder of tests, AREA=session, while its processes are 
 # would move those with few tests to the end, and they take longest.
 EXAMPLES := commit
 MARKS := not slow
+TYPES := $(BIN)/pyrefly check --summary=none
 suite: $(STAMP) # MARKS selects the tests; HOSTS is empty without the other languages; SAMPLE tests less of them
 	@logs=$$(mktemp -d); \
-	$(BIN)/pyright >$$logs/types 2>&1 & pyright=$$!; \
+	$(TYPES) >$$logs/types 2>&1 & checker=$$!; \
 	[ -z "$(HOSTS)" ] || $(OTHERS) SAMPLE=$(SAMPLE) >$$logs/others 2>&1 & makes=$$!; \
 	$(PYTEST) $(if $(HOSTS),3,auto) -m "$(MARKS)" --hypothesis-profile=$(EXAMPLES) $(COVERAGE); tests=$$?; \
 	wait $$makes; others=$$?; cat $$logs/others 2>/dev/null; \
-	echo "$(BIN)/pyright"; wait $$pyright; typed=$$?; cat $$logs/types; \
+	echo "$(TYPES)"; wait $$checker; typed=$$?; cat $$logs/types; \
 	rm -r $$logs; exit $$((tests ? tests : others ? others : typed))
 
 # Each compiler that is installed compiles the library as its users do, and its tests with its sanitizers.
@@ -214,7 +216,7 @@ style: $(STAMP) ## check format, lint, schema, prose and the directions of impor
 
 lint: $(STAMP) ## check style and types
 	@$(MAKE) --no-print-directory style
-	$(BIN)/pyright
+	$(TYPES)
 
 format: $(STAMP) ## rewrite the Python files in the project's format
 	$(BIN)/ruff check --fix-only --quiet

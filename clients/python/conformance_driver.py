@@ -70,7 +70,7 @@ def report_result(name: str, result: Done, items: Sequence[Any]) -> None:
             report("vector", name=name, index=index, values=values)
         report_event(name, "done", {"vectors": vectors, "usage": result.usage})
     elif isinstance(result, TranscribeDone):
-        text = "".join(segment.text for segment in items)
+        text: str = "".join(segment.text for segment in items)
         report("text", name=name, text=text)
         end = {"language": result.language, "duration_s": result.duration_s, "finish_reason": result.finish_reason}
         report_event(name, "done", {"text": text, "segments": items, **end})

@@ -59,7 +59,7 @@ def format_result(case: CaseResult) -> str:
 def summary(cases: Sequence[CaseResult]) -> str:
     """Return the number of results with each outcome, in one line."""
     counts = Counter(case.outcome for case in cases)
-    words = {
+    words: dict[Outcome, str] = {
         "pass": "passed",
         "fail": "failed",
         "known": "failed as the baseline says",

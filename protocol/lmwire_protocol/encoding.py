@@ -53,7 +53,7 @@ def _check_finite(value: "JsonValue", path: str) -> None:
     if isinstance(value, dict):
         for name, member in value.items():
             _check_finite(member, f"{path}.{name}" if path else name)
-    elif isinstance(value, list | tuple) and not _FINITE.issuperset(map(type, value)):
+    elif isinstance(value, (list, tuple)) and not _FINITE.issuperset(map(type, value)):
         for index, item in enumerate(value):
             _check_finite(item, f"{path}[{index}]")
 

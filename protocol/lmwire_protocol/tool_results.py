@@ -64,7 +64,7 @@ class _OpenCalls:
 
     def first(self, name: str | None) -> str | None:
         """Return the id of the first open call, or of the first one of a function; None if there is none."""
-        ids = self._all if name is None else self._by_name.get(name, deque())
+        ids = self._all if name is None else self._by_name.get(name, deque[str]())
         while ids and ids[0] not in self._open:
             ids.popleft()
         return ids[0] if ids else None

@@ -6,8 +6,11 @@ import pytest
 
 from lmwire_conformance.worker.matching import matches
 
-LINE = {"id": "a", "n": 3, "x": 1.5, "ok": True, "list": [1, 2], "in": {"deep": "text"}}
-SAID = {"g": {"n": 3, "in": {"deep": "text"}, "list": [9, 2]}, "other": {"n": 4, "in": {"deep": "another"}}}
+LINE: dict[str, Any] = {"id": "a", "n": 3, "x": 1.5, "ok": True, "list": [1, 2], "in": {"deep": "text"}}
+SAID: dict[str, Any] = {
+    "g": {"n": 3, "in": {"deep": "text"}, "list": [9, 2]},
+    "other": {"n": 4, "in": {"deep": "another"}},
+}
 
 
 @pytest.mark.parametrize(

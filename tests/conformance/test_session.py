@@ -42,7 +42,10 @@ def test_answers_of_all_kinds_break_no_rule() -> None:
         token("g", "<call>{", call=True),
         result("k", 0, "timeout"),
     )
-    ends = [{"finish_reason": "tool_calls", "completion_tokens": 2}, {"finish_reason": "stop", "stop": "!"}]
+    ends: list[dict[str, Any]] = [
+        {"finish_reason": "tool_calls", "completion_tokens": 2},
+        {"finish_reason": "stop", "stop": "!"},
+    ]
     ends[1]["completion_tokens"] = 1
     done = result("g", 3, "tool_calls", choices=ends)
     done["usage"]["reasoning_tokens"] = 1

@@ -179,14 +179,14 @@ def test_a_large_input_is_tokenized_beside_the_engine(runner: EmbeddingRunner, m
 
     monkeypatch.setattr(runner.inputs, "min_tokens", lambda text: 0)  # so that it is not refused before
     monkeypatch.setattr(runner.inputs, "tokens", tokens)
-    asked = [Embed(input=["a", large]), Tokenize(prompt=large)]
-    held_up = [runner.prepare(request, prepared.set) for request in asked]
+    asked = Embed(input=["a", large])
+    held_up = [runner.prepare(request, prepared.set) for request in (asked, Tokenize(prompt=large))]
     assert len(embed(runner, Embed(input=["the sea"]))[0]) == 1
     assert not any(preparation is None or preparation.done for preparation in held_up)
     goes_on.set()
     assert prepared.wait(SECONDS)
     with pytest.raises(RequestError, match=r"input\[1\]: comes to \d+ tokens") as refused:
-        runner.add(7, asked[0], 0, prepared=held_up[0])
+        runner.add(7, asked, 0, prepared=held_up[0])
     assert refused.value.code == "context_overflow"
 
 

@@ -101,7 +101,8 @@ class WorkerInside(WorkerProcess):
         pipes: Any = SimpleNamespace(write=lambda data: None, stdout=os.open(os.devnull, os.O_WRONLY))
         super().__init__(pipes, Silence(), MlxModelLoader())
         self.events = Events()
-        self._output, self._registry = self.events, RequestRegistry(self.events)
+        self._output: Any = self.events
+        self._registry = RequestRegistry(self.events)
 
     def handle(self, *lines: bytes) -> None:
         """Serve lines as the reader does."""

@@ -140,7 +140,12 @@ def test_a_text_that_is_cut_takes_no_more_memory_than_its_ends(model: Path, prom
     with WorkerProcess("--memory-limit", str(2**29)) as worker:
         worker.load(model)
         # The answer keeps most of the context, so that little of the text is left. It ends with its first letter.
-        asked = {"cmd": "generate", "prompt": prompt, "max_tokens": CONTEXT - 2000, "truncate": truncate}
+        asked: dict[str, Any] = {
+            "cmd": "generate",
+            "prompt": prompt,
+            "max_tokens": CONTEXT - 2000,
+            "truncate": truncate,
+        }
         asked["format"] = {"type": "regex", "pattern": "a"}
         assert Beside(worker).ask(**asked)["usage"]["prompt_tokens"] == 2000
         again = worker.call({"id": "again", **asked})["usage"]

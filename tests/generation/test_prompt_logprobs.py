@@ -24,7 +24,8 @@ PROMPT = [(7 * place + place * place) % 400 for place in range(90)]
 
 def scored(runner: GenerationRunner, **fields: Any) -> tuple[list[Logprob], int, str]:
     """Return a prompt's log-probabilities, the cached tokens, and the answer's text."""
-    request = Generate(**{"prompt": PROMPT, "prompt_logprobs": True, "max_tokens": 0, **fields})
+    fields = {"prompt": PROMPT, "prompt_logprobs": True, "max_tokens": 0, **fields}
+    request = Generate(**fields)
     admitted = runner.add(0, request, 0)
     found: list[Logprob] = []
     text = ""

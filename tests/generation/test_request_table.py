@@ -25,7 +25,8 @@ def runner(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> GenerationRu
 
 
 def request(**fields: Any) -> Generate:
-    return Generate(**{"prompt": PROMPT, "max_tokens": 20, "ignore_eos": True, **fields})
+    fields = {"prompt": PROMPT, "max_tokens": 20, "ignore_eos": True, **fields}
+    return Generate(**fields)
 
 
 def statuses(runner: GenerationRunner, key: int) -> list[Status]:

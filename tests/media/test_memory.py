@@ -22,7 +22,8 @@ class Requests:
     """Requests to a reader with memory for two media, whose decoders do what the test says."""
 
     def __init__(self, **limits: Any) -> None:
-        self.reader = MediaReader(MediaPolicy(**{"memory_bytes": 800, **limits}))
+        limits = {"memory_bytes": 800, **limits}
+        self.reader = MediaReader(MediaPolicy(**limits))
         self.decoded: list[str] = []
         self.ended = threading.Semaphore(0)
         """Counts the requests whose media are read."""

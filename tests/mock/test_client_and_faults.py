@@ -21,7 +21,8 @@ def worker(*faults: str, **options: Any) -> Worker:
     """Return a worker on a thread, if its faults let it run there."""
     names = {fault.partition(":")[0] for fault in faults}
     spawn = on_thread if names.isdisjoint(NEEDS_A_PROCESS) else spawn_process
-    return Worker(faulty(*faults), **{"start_timeout": SECONDS, "spawn": spawn, **options})
+    options = {"start_timeout": SECONDS, "spawn": spawn, **options}
+    return Worker(faulty(*faults), **options)
 
 
 def answer(worker: Worker) -> str:

@@ -80,7 +80,7 @@ def test_thinking_or_not_the_prompt_has_the_same_words(wish: str) -> None:
 
 # Unsupported fields.
 
-UNSERVED = {
+UNSERVED: dict[str, Any] = {
     "format": {"type": "json_object"},
     "chat_template": "{{ messages }}",
     "template_args": {"enable_thinking": False},

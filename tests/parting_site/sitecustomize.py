@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 if silence := os.environ.get("SILENCE_S"):
     from lmwire_worker.ranks import channel
@@ -18,7 +19,7 @@ if "--follow" in sys.orig_argv and (way := os.environ.get("PARTS")):
         group.FollowerRanks.decide = lambda self, choose: choose()
     if way == "failure":
 
-        def fail(self: object, choose: object) -> int:
+        def fail(self: object, choose: object) -> Any:
             raise RuntimeError("only this rank fails")
 
         group.FollowerRanks.decide = fail
@@ -28,10 +29,10 @@ if "--follow" in sys.orig_argv and (way := os.environ.get("PARTS")):
 
         built = builder.build_prompt
 
-        def refuse(request: object, *arguments: object, **options: object) -> object:
+        def refuse(request: Any, *arguments: Any, **options: Any) -> Any:
             if isinstance(request, Chat):
                 raise RuntimeError("this rank renders no prompt")
-            return built(request, *arguments, **options)  # pyright: ignore
+            return built(request, *arguments, **options)
 
         builder.build_prompt = refuse
     if way == "imports":

@@ -214,7 +214,7 @@ def number(bound: Any) -> str:
     return "2^53-1" if bound == limits.MAX_INT else f"{bound:,g}"
 
 
-SIZED = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
+SIZED: dict[type, type] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
 def bounds() -> list[Any]:

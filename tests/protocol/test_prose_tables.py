@@ -16,7 +16,7 @@ from lmwire_protocol import CODES, COMMANDS, EXIT_CODES, FEATURES, Chat, Generat
 from support.protocol import prose
 
 TABLES = prose.tables()
-SHARED = {events.ModelDone: "The model", events.ResultDone: "The result"}
+SHARED: dict[type, str] = {events.ModelDone: "The model", events.ResultDone: "The result"}
 GENERATION = "The generation fields"
 WITHIN = {"messages[].": "The messages", "tools[].": "The tools", "format.": "The formats"}
 """Headings of the tables that describe the members of these fields, for all commands."""

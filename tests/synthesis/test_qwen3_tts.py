@@ -46,7 +46,8 @@ def open_runner(folder: Path, **fields: Any) -> SynthesisRunner:
 
 def speak(runner: SynthesisRunner, seed: int = 1, **fields: Any) -> tuple[bytes, str | None]:
     """Return the samples of a speech, and why it ended."""
-    runner.add(0, Speak(**{"text": TEXT, **fields}), seed)
+    fields = {"text": TEXT, **fields}
+    runner.add(0, Speak(**fields), seed)
     samples, reason = b"", None
     while reason is None:
         for event in runner.step():

@@ -74,7 +74,11 @@ def write_vision_model(
     vocabulary = random_model.write_tokenizer(
         folder, VOCABULARY, (*SPECIAL, *MARKS), chat_template=template, extra_special_tokens=marks, **marks
     )
-    config = {"model_type": family, "eos_token_id": vocabulary[END_OF_TURN], **traits["config"](vocabulary.__getitem__)}
+    config: dict[str, Any] = {
+        "model_type": family,
+        "eos_token_id": vocabulary[END_OF_TURN],
+        **traits["config"](vocabulary.__getitem__),
+    }
     for name, value in overrides.items():
         config[name] = config[name] | value if isinstance(value, dict) else value
     processor = {"processor_class": traits["processor"]}

@@ -218,7 +218,8 @@ def read_settings(
     templates, cache = (
         _folder(options[name][0]) if name in options else None for name in ("--template-dir", "--cache-dir")
     )
-    return limit, cache and DiskCacheOptions(cache, disk or DEFAULT_DISK_BYTES, log), media, templates
+    disk_cache = DiskCacheOptions(cache, disk or DEFAULT_DISK_BYTES, log) if cache else None
+    return limit, disk_cache, media, templates
 
 
 def _folder(name: str) -> "Path":

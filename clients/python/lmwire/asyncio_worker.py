@@ -163,7 +163,7 @@ class AsyncWorker(BaseWorker):
         **options: Unpack[TranscribeOptions],
     ) -> AsyncTranscript:
         """See `Worker.transcribe`."""
-        recording = audio if isinstance(audio, Media | dict) else media(audio)
+        recording = audio if isinstance(audio, (Media, dict)) else media(audio)
         command = transcribe_command(recording, options)
         return AsyncTranscript(self._connection_for(command), command, timeout, on_progress)
 

@@ -80,7 +80,7 @@ def split_format(
     Raises:
         TypeError: It is neither a type nor a format of the protocol.
     """
-    if format is None or isinstance(format, dict | Format):
+    if format is None or isinstance(format, dict | Format):  # pyrefly: ignore[implicit-any-type-argument]
         return format, None
     given: Any = format  # a caller without a type checker gives anything
     if not (isinstance(given, type) or get_args(given)):

@@ -231,7 +231,7 @@ class Worker(BaseWorker):
         Raises:
             OSError: The file cannot be read.
         """
-        recording = audio if isinstance(audio, Media | dict) else media(audio)
+        recording = audio if isinstance(audio, (Media, dict)) else media(audio)
         command = transcribe_command(recording, options)
         return Transcript(self._connection_for(command), command, timeout, on_progress)
 

@@ -96,9 +96,10 @@ def test_an_answer_is_the_one_without_a_draft(
     runner, name = case
     with_draft: GenerationRunner = request.getfixturevalue(runner)
     prompts: tuple[list[int], ...] = ([10, 20, 30, 40], [7], list(range(60, 160)))
-    asked = [Generate(prompt=prompt, cache="off", **{"max_tokens": 16, **REQUESTS[name]}) for prompt in prompts]
-    for seed, one in enumerate(asked):
-        assert said(*ask(with_draft, one, seeds=[seed])) == said(*ask(plain, one, seeds=[seed]))
+    fields: dict[str, Any] = {"max_tokens": 16, **REQUESTS[name]}
+    for seed, prompt in enumerate(prompts):
+        asked = Generate(prompt=prompt, cache="off", **fields)
+        assert said(*ask(with_draft, asked, seeds=[seed])) == said(*ask(plain, asked, seeds=[seed]))
 
 
 def test_log_probabilities_are_the_models_own(
@@ -310,7 +311,8 @@ FEW: dict[int, float] = {50: 90.0, 60: 90.0, 70: 90.0}
 def test_a_proposal_from_the_text_changes_no_answer(
     name: str, plain: GenerationRunner, repeating: GenerationRunner
 ) -> None:
-    request = Generate(prompt=LOOPING, cache="off", **{"max_tokens": 60, "logit_bias": FEW, **REQUESTS[name]})
+    fields: dict[str, Any] = {"max_tokens": 60, "logit_bias": FEW, **REQUESTS[name]}
+    request = Generate(prompt=LOOPING, cache="off", **fields)
     (wanted,) = ask(plain, request, seeds=[3])
     assert said(ask(repeating, request, seeds=[3])[0]) == said(wanted)
 

@@ -55,11 +55,13 @@ def prompt(number: int, length: int) -> list[int]:
 
 
 def short(number: int, **fields: Any) -> Generate:
-    return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **{"max_tokens": 30, "cache": "off", **fields})
+    fields = {"max_tokens": 30, "cache": "off", **fields}
+    return Generate(prompt=prompt(number, 10 + number), ignore_eos=True, **fields)
 
 
 def long(length: int = LONG, **fields: Any) -> Generate:
-    return Generate(prompt=prompt(50, length), ignore_eos=True, **{"max_tokens": 12, "cache": "off", **fields})
+    fields = {"max_tokens": 12, "cache": "off", **fields}
+    return Generate(prompt=prompt(50, length), ignore_eos=True, **fields)
 
 
 def batch_of(runner: GenerationRunner) -> Batch:

@@ -62,7 +62,8 @@ def shapes(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> list[Sl
 
 def request(length: int, **fields: Any) -> Generate:
     prompt = [(7 * length + 3 * position) % 200 + 5 for position in range(length)]
-    return Generate(prompt=prompt, ignore_eos=True, **{"max_tokens": 8, "cache": "off", **fields})
+    fields = {"max_tokens": 8, "cache": "off", **fields}
+    return Generate(prompt=prompt, ignore_eos=True, **fields)
 
 
 def prompt_of(request: Generate) -> list[int]:

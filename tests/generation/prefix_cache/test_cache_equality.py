@@ -366,7 +366,7 @@ def test_a_report_says_where_a_prompt_ceases_to_be_known(family: str, runner_of:
         admitted = runner.add(1, request, 0)
         runner.start_waiting()
         miss = admitted.cache_miss
-        asked.append(miss and (miss.known_tokens, miss.token))
+        asked.append((miss.known_tokens, miss.token) if miss else None)
         while runner.table:
             runner.step()
     text = runner.preparer.format_logprob.text(other)

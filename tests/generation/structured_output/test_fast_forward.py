@@ -28,7 +28,8 @@ def runner(runner_of: RunnerOf) -> GenerationRunner:
 
 
 def request(**fields: Any) -> Generate:
-    return Generate(**{"prompt": "Where to?", "max_tokens": 60, "format": SCHEMA, "cache": "off", **fields})
+    fields = {"prompt": "Where to?", "max_tokens": 60, "format": SCHEMA, "cache": "off", **fields}
+    return Generate(**fields)
 
 
 def step_by_step(runner: GenerationRunner, *requests: Generate | Chat) -> list[Answer]:

@@ -67,7 +67,12 @@ def test_each_request_of_a_conversation_reads_only_what_is_new(tiny_server: Serv
     """The billing header differs in each, as it does in Claude Code's interactive sessions."""
     used: list[Any] = []
     for number, name in enumerate(TURNS):
-        request = {**recorded(name), "max_tokens": 1, "thinking": {"type": "disabled"}, "temperature": 0}
+        request: dict[str, Any] = {
+            **recorded(name),
+            "max_tokens": 1,
+            "thinking": {"type": "disabled"},
+            "temperature": 0,
+        }
         request["system"][0]["text"] += f" cch={number};"
         answer = asked(tiny_server.url, "POST", PATH, request, **BETAS)
         used.append(data_of(answer.body, "message_delta")["usage"])

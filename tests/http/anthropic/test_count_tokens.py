@@ -50,7 +50,7 @@ SAMPLE = [(name, thinking) for name, thinking in PROMPTS if name == "tools" or t
 )
 def test_the_count_is_the_input_of_the_answer(tiny_server: Server, name: str, thinking: str) -> None:
     messages = client(tiny_server).messages
-    prompt = {"model": TINY, **CONVERSATIONS[name], **THINKING[thinking]}
+    prompt: dict[str, Any] = {"model": TINY, **CONVERSATIONS[name], **THINKING[thinking]}
     counted = messages.count_tokens(**prompt).input_tokens
     usage = messages.create(max_tokens=1, **prompt).usage
     assert counted == usage.input_tokens + (usage.cache_read_input_tokens or 0)

@@ -21,7 +21,8 @@ def client(tiny_server: Server) -> OpenAI:
 
 
 def go_on(client: OpenAI, prompt: Any, **options: Any) -> Any:
-    return client.completions.create(model=TINY, prompt=prompt, **{"temperature": 0, "max_tokens": 4, **options})
+    options = {"temperature": 0, "max_tokens": 4, **options}
+    return client.completions.create(model=TINY, prompt=prompt, **options)
 
 
 def test_a_prompt_is_continued(client: OpenAI) -> None:

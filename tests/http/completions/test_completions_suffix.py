@@ -22,7 +22,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
 
 
 def complete(client: OpenAI, prompt: Any, **options: Any) -> Any:
-    return client.completions.create(model="default", prompt=prompt, temperature=0, **{"max_tokens": 8, **options})
+    options = {"max_tokens": 8, **options}
+    return client.completions.create(model="default", prompt=prompt, temperature=0, **options)
 
 
 @pytest.mark.slow

@@ -44,7 +44,8 @@ def client(tiny_server: Server) -> OpenAI:
 
 
 def say(client: OpenAI, messages: list[ChatCompletionMessageParam], **options: Any) -> Any:
-    return client.chat.completions.create(model=TINY, messages=messages, **{"temperature": 0, **options})
+    options = {"temperature": 0, **options}
+    return client.chat.completions.create(model=TINY, messages=messages, **options)
 
 
 def test_a_completion_has_its_text_its_end_and_its_usage(client: OpenAI) -> None:

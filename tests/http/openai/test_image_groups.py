@@ -36,8 +36,8 @@ def turn(*urls: str, text: str = "What is it?") -> Any:
 def ask(server: Server, folder: Path, *messages: Any, chunk: int | None = None, **fields: Any) -> Any:
     client = OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     extra = {"ignore_eos": True, **({} if chunk is None else {"chunk": chunk})}
-    options = {"max_tokens": 4, "temperature": 0, **fields}
-    return client.chat.completions.create(model=str(folder), messages=list(messages), extra_body=extra, **options)
+    fields = {"max_tokens": 4, "temperature": 0, **fields}
+    return client.chat.completions.create(model=str(folder), messages=list(messages), extra_body=extra, **fields)
 
 
 def numbers(text: str) -> list[int]:

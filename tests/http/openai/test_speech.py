@@ -58,7 +58,8 @@ def model_server(folder: Path) -> Iterator[Server]:
 
 
 def speak(client: OpenAI, text: str = WORDS, **options: Any) -> bytes:
-    return client.audio.speech.create(**{"model": "mock", "voice": "alloy", "input": text, **options}).content
+    options = {"model": "mock", "voice": "alloy", "input": text, **options}
+    return client.audio.speech.create(**options).content
 
 
 def pcm_of(wav: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ class Listing:
         return [local_model(folder, path=folder) for folder in folders] or self.models
 
 
-async def names(*models: LocalModel, **settings: object) -> ModelResolver:
-    found = ModelResolver(Settings(**settings), Listing(*models))  # pyright: ignore[reportArgumentType]
+async def names(*models: LocalModel, **settings: Any) -> ModelResolver:
+    found = ModelResolver(Settings(**settings), Listing(*models))
     await found.start()
     return found
 

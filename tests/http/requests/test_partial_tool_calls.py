@@ -146,7 +146,8 @@ def test_a_turn_with_a_cut_call_can_be_sent_back(client: openai.OpenAI, lengths:
     [call] = turn.tool_calls or []
     result = {"role": "tool", "tool_call_id": call.id, "content": "the arguments were cut off"}
     turns = [*MESSAGES, turn.to_dict(), result]
-    assert client.chat.completions.create(**{**chat_options(8), "messages": turns}).choices
+    options: dict[str, Any] = {**chat_options(8), "messages": turns}
+    assert client.chat.completions.create(**options).choices
 
 
 # What is shown of arguments.

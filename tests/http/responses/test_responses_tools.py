@@ -81,10 +81,10 @@ def test_a_conversation_goes_on_from_a_custom_call(client: OpenAI) -> None:
 
 
 def test_tools_in_the_input_are_offered_and_stay_offered(client: OpenAI) -> None:
-    tools = {"type": "additional_tools", "role": "developer", "tools": [PATCH, AGENTS]}
+    tools: Any = {"type": "additional_tools", "role": "developer", "tools": [PATCH, AGENTS]}
     first = client.responses.create(
         model="mock",
-        input=[tools, {"role": "user", "content": "patch the file"}],  # type: ignore[list-item]
+        input=[tools, {"role": "user", "content": "patch the file"}],
     )
     assert [item.type for item in first.output] == ["message", "custom_tool_call"]
     second = client.responses.create(model="mock", input="start an agent", previous_response_id=first.id)

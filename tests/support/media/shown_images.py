@@ -53,7 +53,8 @@ def said(*parts: Part) -> Message:
 
 def shown(*parts: Part, **fields: Any) -> Chat:
     """Return a conversation of one message."""
-    return Chat(messages=[said(*parts)], **{"max_tokens": 12, **fields})
+    fields = {"max_tokens": 12, **fields}
+    return Chat(messages=[said(*parts)], **fields)
 
 
 def answered(request: Chat, answer: Answer, *parts: Part) -> list[Message]:

@@ -135,7 +135,7 @@ def _failure(status: int) -> MediaError:
 
 def _start() -> subprocess.Popen[bytes]:
     # The process must not inherit the worker's stderr: the host would wait for that pipe to close.
-    command = [sys.executable, "-P", "-m", pipes.__package__]
+    command = [sys.executable, "-P", "-m", str(pipes.__package__)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # threads take address space
     process = subprocess.Popen(
         command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment

@@ -56,7 +56,7 @@ class MockModelLoader:
             release_current_model: Closes the present runner.
         """
         rule = self._script.rule_for(request)
-        reply = rule and rule.reply
+        reply = rule.reply if rule else None
         settings = _settings(request.path, any_path=reply is not None)
         check_load(request, rule.match.named if rule else ())
         step_ms = settings["step_ms"]

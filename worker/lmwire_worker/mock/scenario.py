@@ -26,7 +26,12 @@ _PATTERNS: Final = {
     "text": Speak,
 }
 _LOADING: Final = ("resolve", "download", "read", "warm_up")
-_STAGES: Final = {Load: "a load", Generate: "generate and chat", Chat: "generate and chat", Transcribe: "transcribe"}
+_STAGES: Final[dict[type[Served], str]] = {
+    Load: "a load",
+    Generate: "generate and chat",
+    Chat: "generate and chat",
+    Transcribe: "transcribe",
+}
 
 
 class Match(Struct, forbid_unknown_fields=True, frozen=True):

@@ -27,7 +27,7 @@ _fused: Any = mx.fast.scaled_dot_product_attention
 def avoid_plans() -> None:
     """Let `attend` do the attention of all models on CUDA. Does nothing on other devices."""
     if mx.default_device() == mx.gpu and mx.cuda.is_available():
-        mx.fast.scaled_dot_product_attention = attend
+        mx.fast.scaled_dot_product_attention = attend  # pyrefly: ignore[bad-assignment] : it takes more options
 
 
 def attend(

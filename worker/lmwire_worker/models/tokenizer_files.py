@@ -362,7 +362,8 @@ def _token(value: Any) -> Any:
 
 
 def _special(token: dict[str, Any]) -> AddedToken:
-    return AddedToken(**{**_fields(token), "special": True})
+    fields: dict[str, Any] = {**_fields(token), "special": True}
+    return AddedToken(**fields)
 
 
 def _fields(token: dict[str, Any]) -> dict[str, Any]:

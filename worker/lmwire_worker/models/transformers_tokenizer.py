@@ -22,7 +22,7 @@ class TransformersTokenizer(Tokenizer):
         self._inner = inner
         is_limitable = getattr(type(inner), "_encode_plus", None) is TokenizersBackend._encode_plus
         if type(inner).apply_chat_template is not PreTrainedTokenizerBase.apply_chat_template:
-            options = {"renderer": inner.apply_chat_template, "renders_tokens": True} | options
+            options = {"renderer": inner.apply_chat_template, "renders_tokens": True, **options}
         super().__init__(
             inner.backend_tokenizer if is_limitable else None,
             special_tokens=inner.special_tokens_map,

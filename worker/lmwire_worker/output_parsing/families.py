@@ -129,7 +129,7 @@ def find_states(
         content_markers: The markers around content.
         tools: The format of tool calls.
     """
-    starts = dict.fromkeys(chain.from_iterable(content_markers), CONTENT)
+    starts: dict[str, str] = dict.fromkeys(chain.from_iterable(content_markers), CONTENT)
     lost = tools.lost_starts if tools is not None else ()
     if tools is not None and tools.start:
         starts[tools.start] = CALL

@@ -135,7 +135,7 @@ def environment_of_templates() -> Environment:
     """Return the environment, with the filters and functions of transformers."""
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters["tojson"] = _to_json
-    environment.globals |= {
+    environment.globals |= {  # pyrefly: ignore[bad-assignment]
         "raise_exception": _raise_exception,
         "strftime_now": _strftime_now,
         "dict": _Dict(),

@@ -179,7 +179,7 @@ class GeneratorParser(ABC):
         return (start, end) in self._complete_spans[-1:]
 
     def _run(self) -> list[ToolCallFragment]:
-        return list(iter(lambda: next(self._generator, None), None))
+        return list(iter(lambda: next(self._generator, None), None))  # pyrefly: ignore[bad-return]
 
     def _rest(self) -> str:
         """Return the text outside complete calls, without the separators between them."""

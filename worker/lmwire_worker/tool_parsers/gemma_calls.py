@@ -199,9 +199,9 @@ class _ValueParser:
         return _Member(key, value, at if self._text.startswith("}", at) else self._expect(",", at))
 
     def _read_object(self, at: int) -> tuple[dict[str, Any], int]:
-        values = {}
+        values: dict[str, Any] = {}
         while (item := self.read_item(at)).key is not None:
-            values[item.key], at = item.value, item.at
+            values[item.key], at = item.value, item.at  # pyrefly: ignore[unsupported-operation]
         return values, item.at
 
     def _read_array(self, at: int) -> tuple[list[Any], int]:

@@ -141,7 +141,7 @@ async def _fitting(
     Raises:
         ApiError: A text is too long and must not be cut, or nothing is left of it.
     """
-    room, given = lease.model.context_len, options and options.num_ctx
+    room, given = lease.model.context_len, options.num_ctx if options else None
     if given is None or given >= room:
         return texts if refuses else await fit_inputs(lease.worker, texts, room)
     room = max(0, given)

@@ -199,7 +199,7 @@ class ManagedModel:
         """Return the memory that the workers use, in bytes; None if one of them does not report it in time."""
         timeout = _WORKER_REPLY_S if within_s is None else within_s
         answers = await self.ask_replicas(lambda worker: worker.stats(timeout=timeout))
-        reports = [stats and stats.memory for stats in answers]
+        reports = [stats.memory if stats else None for stats in answers]
         known = [report.active_bytes + report.cache_bytes for report in reports if report]
         return sum(known) if len(known) == len(reports) else None
 

@@ -92,7 +92,7 @@ class StderrWriter(AbstractContextManager["StderrWriter"]):
     """
 
     def __init__(self, make_progress_area: MakeProgressArea | None = None) -> None:
-        self._area = make_progress_area and make_progress_area(cast("TextIO", _Stderr()))
+        self._area = make_progress_area(cast("TextIO", _Stderr())) if make_progress_area else None
         self._waiting: SimpleQueue[str | Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()

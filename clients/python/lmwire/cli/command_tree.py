@@ -31,7 +31,7 @@ def _worker_parser() -> SourcedParser:
         description="Be a worker: read commands as JSON Lines from stdin, and write events to stdout. See PROTOCOL.md.",
     )
     for is_flag, name, value, text in _WORKER_OPTION.findall(import_module("lmwire_worker.__main__").USAGE):
-        help = " ".join(text.split())
+        help = " ".join(str(text).split())
         if name in ("mock", "version"):
             parser.add_argument(f"--{name}", action="version", version="", help=help)
         elif is_flag:

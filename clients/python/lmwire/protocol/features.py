@@ -32,4 +32,4 @@ def _members(value: "JsonValue") -> set[str]:
 
 
 def _objects(value: "JsonValue") -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, (list, tuple)) else []

@@ -16,7 +16,7 @@ _FINISH_REASONS: Final = frozenset(get_args(events.FinishReason))
 class Choice(events.Choice):
     """The protocol's choice, with any finish_reason."""
 
-    finish_reason: str
+    finish_reason: str  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
         self.finish_reason = _known_or_other(self.finish_reason)  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -25,7 +25,7 @@ class Choice(events.Choice):
 class ResultDone(events.ResultDone, tag="done", kw_only=True):
     """The `done` of `chat` and `generate`, with any finish_reason."""
 
-    finish_reason: str
+    finish_reason: str  # pyright: ignore[reportIncompatibleVariableOverride]
     choices: list[Choice] | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:

@@ -112,14 +112,14 @@ class ClientSession:
             id = event.id
             if id not in pending:
                 if id is None:
-                    self.notices.append(event)
+                    self.notices.append(event)  # pyrefly: ignore[bad-argument-type] : no other event lacks an id
                 continue
             if type(event) is not TokenDelta and (event := self._close_request(id, event, line)) is None:
                 continue
             if id in received:
-                received[id].append(event)
+                received[id].append(event)  # pyrefly: ignore[bad-argument-type] : never None here
             else:
-                received[id] = [event]
+                received[id] = [event]  # pyrefly: ignore[unsupported-operation]
         if self._partial_line_bytes > CLIENT_LINE_BYTES:
             self._violate(f"a line longer than {CLIENT_LINE_BYTES} bytes", b"".join(self._partial_line))
         return [RequestEvents(id, events) for id, events in received.items()]

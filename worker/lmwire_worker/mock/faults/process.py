@@ -60,7 +60,7 @@ def leave_a_child(stdin: int, stdout: int, seconds: int) -> None:
 
 
 def _speak_another_version() -> None:
-    limits.PROTOCOL_VERSION = OTHER_VERSION  # a session compares the host's versions with it
+    limits.PROTOCOL_VERSION = OTHER_VERSION  # pyrefly: ignore[bad-assignment] : a session compares the host's versions with it
 
 
 def _block_sigterm() -> None:

@@ -83,7 +83,7 @@ class McpTools:
             problem = f"{one_line(call.name)} was not called: --allow-tool {one_line(call.name)} allows it"
             print(f"lmwire: {problem}", file=sys.stderr)
             return False
-        answer = None
+        answer: Any = None
         while answer not in (*_ANSWERS, *_ALWAYS):
             answer = (ask(f"Call {_shown(call)}? [y]es, [a]lways, [n]o: ") or "").strip().lower()
         if answer in _ALWAYS:

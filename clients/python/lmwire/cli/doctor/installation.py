@@ -59,7 +59,7 @@ def check_packages() -> Iterator[Finding]:
         from packaging.requirements import Requirement
 
         needed = [Requirement(text) for text in requires("lmwire") or []]
-    except (ImportError, PackageNotFoundError):
+    except ImportError:  # of `packaging`, or a PackageNotFoundError
         fix = install_command(device_extra())
         yield Finding("fail", "packages", "the worker's packages are not installed", fix)
         return
