@@ -39,10 +39,11 @@ FIELDS: list[dict[str, Any]] = [
 PROMPTS = ("Where to?", "Which of the many cities do you like the most?", "x", [7, 8, 9, 7, 8, 9, 7, 8], "Why?")
 
 
-REQUESTS = [
-    Generate(**{"prompt": PROMPTS[index % len(PROMPTS)], "seed": index, "max_tokens": 40, "cache": "off", **own})
-    for index, own in enumerate(FIELDS)
-]
+def _request(index: int, **fields: Any) -> Generate:
+    return Generate(prompt=PROMPTS[index % len(PROMPTS)], seed=index, max_tokens=40, cache="off", **fields)
+
+
+REQUESTS = [_request(index, **fields) for index, fields in enumerate(FIELDS)]
 
 
 def alone(runner: GenerationRunner, *every: Generate) -> list[Answer]:

@@ -201,7 +201,7 @@ def _build_network(
         ranks.split(network, weights.config)
         store_transposed(network)
         return network
-    network = weights.new_network()
+    network: Any = weights.new_network()
     if media_loader:
         media_loader.open_processor(network, tokenizer)
     if adapter:
@@ -242,11 +242,11 @@ def warm_up(runner: ModelRunner, report: Report) -> None:
     lengths = [min(length, runner.model.context_len) for length in PROMPT_LENGTHS]
     prompts = [[(7 * length + index) % runner.model.vocab_size for index in range(length)] for length in lengths]
     requests = [Generate(prompt=prompt, max_tokens=ANSWER_TOKENS, cache="off") for prompt in prompts]
-    sampled: dict[str, Any] = {"max_tokens": 2, "temperature": 1, "top_p": 0.9, "repetition_penalty": 1.1}
+    first = Generate(prompts[0], max_tokens=2, temperature=1, top_p=0.9, repetition_penalty=1.1, cache="off")
     if mx.default_device() == mx.cpu:  # its few kernels serve texts of all lengths, and stay on disk once compiled
-        requests, sampled = [], {"max_tokens": 1}
-    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + sampled["max_tokens"])
-    trial.run([Generate(prompt=prompts[0], cache="off", **sampled)])
+        requests, first = [], Generate(prompts[0], max_tokens=1, cache="off")
+    trial = _TrialRun(runner, report, total=2 * len(requests) * ANSWER_TOKENS + (first.max_tokens or 0))
+    trial.run([first])
     for request in requests:
         trial.run([request])
     if runner.max_batch_size > 1:

@@ -224,8 +224,10 @@ class PrefixCache:
 
     def start_reading(self, prompt: list[int]) -> "Future[DiskRead | None] | None":
         """Start to read the part of a prompt that only the disk holds; return None if that is too short, or slower."""
+        if self.disk is None:
+            return None
         known = self._known(prompt[:-1])[1]
-        return self.disk and self.disk.start_reading(prompt[:-1], known, self._schema.restore, self._compute_s)
+        return self.disk.start_reading(prompt[:-1], known, self._schema.restore, self._compute_s)
 
     def known_tokens(self, prompt: list[int]) -> int:
         """Return the number of a prompt's tokens that `fetch` would find in memory."""

@@ -170,10 +170,10 @@ def _argument_schema(tool: Tool, path: str, vocabulary: Vocabulary) -> dict[str,
 
     Arguments that it neither lists nor mentions are not written: a function takes none by other names.
     """
-    schema = tool.function.parameters or NO_PARAMETERS
-    if schema.get("type", "object") != "object":
+    given = tool.function.parameters or NO_PARAMETERS
+    if given.get("type", "object") != "object":
         raise invalid_request(f"{path}.type", "must be `object`: arguments have names")
-    schema = {"type": "object"} | schema
+    schema: dict[str, Any] = {"type": "object"} | given
     check_schema(schema, path, vocabulary)
     # A required argument that is not listed is one by another name.
     unlisted = set(schema.get("required", ())) - set(schema.get("properties", ()))
