@@ -6,12 +6,14 @@ https://docs.python.org/3/library/audit_events.html
 """
 
 import os
+import re
 import site
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import all_suffixes
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +28,7 @@ from .hub.cache import hub_cache, hub_home
 LIBRARIES: Final = ("lmwire_protocol", "lmwire_worker", "mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers")
 """Packages that lie outside the interpreter's own directories where someone works on them."""
 _SUFFIXES: Final = tuple(all_suffixes())
+_SEPARATOR: Final = re.compile(re.escape(os.sep))
 
 
 class RefusedCodeError(PermissionError):
@@ -68,17 +71,22 @@ class _Guard:
 
         The nearest directory decides: a model may lie beside packages, and packages beside a model.
         """
-        paths = [os.path.abspath(path), os.path.realpath(path)]
-        foreign, installed = (
-            max((len(root) for root in roots for path in paths if path.startswith(root)), default=0)
-            for roots in (self._foreign, self._installed)
-        )
-        return installed > foreign
+        return self._is_installed_below(_beginnings(path))
 
     def foreign_modules(self) -> dict[str, ModuleType]:
         """Return the imported modules that are not installed."""
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name != "__main__"}
-        return {name: sys.modules[name] for name, file in files.items() if file and not self.is_installed(file)}
+        return {
+            name: sys.modules[name]
+            for name, file in files.items()
+            if file and not self._is_installed_below(_beginnings_of_module(file))
+        }
+
+    def _is_installed_below(self, beginnings: frozenset[str]) -> bool:
+        foreign, installed = (
+            max(map(len, beginnings & roots), default=0) for roots in (self._foreign, self._installed)
+        )
+        return installed > foreign
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self.refuses and (check := self._checks.get(event)):
@@ -177,6 +185,16 @@ def _caches() -> Iterable[str]:
     """Yield where the hub's files go, and the code among them."""
     yield from (hub_home(), hub_cache())
     yield os.environ.get("HF_MODULES_CACHE") or os.path.join(hub_home(), "modules")
+
+
+def _beginnings(path: str) -> frozenset[str]:
+    """Return the directories that a file is in, in the form of `_directories`."""
+    forms = (os.path.abspath(path), os.path.realpath(path))
+    return frozenset(form[: found.end()] for form in forms for found in _SEPARATOR.finditer(form))
+
+
+_beginnings_of_module: Final = cache(_beginnings)
+"""The same for a module's file, whose links are followed once: each load asks for all modules, which are thousands."""
 
 
 def _directories(paths: Iterable[str]) -> set[str]:
