@@ -55,6 +55,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if mark.search(collection_path.read_text(encoding="utf-8")) else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected: almost all that is made lives until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with some files and keep the order of all others. Mark nightly tests as slow too."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(FIRST))
