@@ -71,14 +71,14 @@ async def check_calls(servers: McpServers, file: Path) -> None:
     assert (await servers.call("tools__add", {"a": 1, "b": 2})).text == "3"
 
 
-def test_a_server_that_ends_in_a_call_is_started_again() -> None:
+def test_a_server_that_ends_in_a_call_is_started_again(tmp_path: Path) -> None:
     async def run() -> None:
-        servers = await ready(tool_server())
+        servers = await ready(hostile_server("ends in its first call", tmp_path / "started"))
         with pytest.raises(McpCallFailed, match="has ended"):
-            await servers.call("tools__end", {})
+            await servers.call("hostile__go", {})
         while True:  # the new one may be starting
             try:
-                assert (await servers.call("tools__add", {"a": 1, "b": 2})).text == "3"
+                assert (await servers.call("hostile__go", {})).text == "done"
                 break
             except McpCallFailed:
                 await asyncio.sleep(0.01)
@@ -87,13 +87,15 @@ def test_a_server_that_ends_in_a_call_is_started_again() -> None:
     asyncio.run(run())
 
 
-def test_a_program_gets_no_variable_that_its_config_does_not_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_gets_no_variable_that_its_config_does_not_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret")
 
     async def run() -> None:
-        async with settled(tool_server(GIVEN="value")) as servers:
-            assert (await servers.call("tools__variable", {"name": "HF_TOKEN"})).text == "not set"
-            assert (await servers.call("tools__variable", {"name": "GIVEN"})).text == "value"
+        async with settled(hostile_server("reads variables", tmp_path / "started", GIVEN="value")) as servers:
+            assert (await servers.call("hostile__go", {"name": "HF_TOKEN"})).text == "not set"
+            assert (await servers.call("hostile__go", {"name": "GIVEN"})).text == "value"
 
     asyncio.run(run())
 
@@ -102,7 +104,7 @@ def test_a_server_that_does_not_start_fails_alone(tmp_path: Path) -> None:
     missing = McpServerConfig(name="missing", command=str(tmp_path / "none"))
 
     async def run() -> None:
-        async with settled(missing, tool_server()) as servers:
+        async with settled(missing, hostile_server("adds", tmp_path / "started")) as servers:
             failed, working = servers.statuses()
             assert (failed.state, failed.problem) == ("failed", "cannot be started: No such file or directory")
             assert working.state == "ready"
@@ -119,7 +121,7 @@ async def holds(file: Path, text: str) -> None:
 def test_a_server_that_keeps_its_connector_busy_is_ended_with_it(tmp_path: Path) -> None:
     async def run() -> None:
         config = hostile_server("slow schema", tmp_path / "started")
-        servers = McpServers([config, tool_server()])
+        servers = McpServers([config, hostile_server("adds", tmp_path / "other", "tools")])
         servers.connections["hostile"] = Connection(config, 2, cancel_s=2)
         async with servers:
             await servers.settled()

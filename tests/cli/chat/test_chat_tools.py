@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.mcp.running import config_file, tool_server
+from support.mcp.running import config_file, hostile_server
 from support.process.lmwire_command import MOCK_WORKER, Terminal, lmwire
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def options(tmp_path: Path) -> list[str]:
     ]
     scenario = tmp_path / "answers.json"
     scenario.write_text(json.dumps({"rules": rules}))
-    config = config_file(tmp_path, tool_server())
+    config = config_file(tmp_path, hostile_server("adds", tmp_path / "started", "tools"))
     return ["chat", "mock", "--worker", f"{MOCK_WORKER} --scenario {scenario}", "--mcp-config", str(config)]
 
 

@@ -1,4 +1,4 @@
-"""An MCP server over pipes that misbehaves in the way its first argument names. It uses no library.
+"""An MCP server over pipes that behaves, mostly badly, in the way its first argument names. It uses no library.
 
 Each process that it starts, and itself, writes a line to the file of its second argument when it has started.
 """
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 KIND = sys.argv[1]
@@ -31,16 +32,23 @@ def tools() -> list[dict[str, Any]]:
     if KIND == "slow schema":
         schema = {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}
         return [{**TOOLS[0], "outputSchema": schema}]
+    if KIND == "adds":
+        numbers = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+        return [{"name": "add", "inputSchema": {"type": "object", "properties": numbers}}]
     return TOOLS
 
 
-def result() -> Any:
+def result(arguments: dict[str, Any]) -> Any:
     if KIND == "huge result":
         return {"content": [{"type": "text", "text": "é" * 2**20}]}
     if KIND == "wrong result":
         return {"content": "none"}
     if KIND == "slow schema":
         return {"content": [], "structuredContent": {"text": "a" * 64 + "b"}}
+    if KIND == "adds":
+        return {"content": [{"type": "text", "text": str(arguments["a"] + arguments["b"])}]}
+    if KIND == "reads variables":
+        return {"content": [{"type": "text", "text": os.environ.get(arguments["name"], "not set")}]}
     return {"content": [{"type": "text", "text": "done"}]}
 
 
@@ -64,8 +72,10 @@ def answer(message: Any) -> None:
                 started.write("floods\n")
             while True:
                 send({"method": "notifications/tools/list_changed"})
+        elif KIND == "ends in its first call" and Path(sys.argv[2]).read_text().count("\n") == 1:
+            os._exit(3)
         else:
-            send({"id": id, "result": result()})
+            send({"id": id, "result": result(message["params"].get("arguments", {}))})
     elif method is None and KIND == "asks back":
         text = "refused" if "error" in message else "answered"
         send({"id": call, "result": {"content": [{"type": "text", "text": text}]}})

@@ -17,17 +17,17 @@ _FOLDER = Path(__file__).parent
 _ENVIRONMENT = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
 
 
-def tool_server(name: str = "tools", **env: str) -> McpServerConfig:
+def tool_server() -> McpServerConfig:
     """Return the config of the server with a few tools, over its pipes."""
     return McpServerConfig(
-        name=name, command=sys.executable, args=(str(_FOLDER / "tool_server.py"),), env=_ENVIRONMENT | env
+        name="tools", command=sys.executable, args=(str(_FOLDER / "tool_server.py"),), env=_ENVIRONMENT
     )
 
 
-def hostile_server(kind: str, started: Path) -> McpServerConfig:
-    """Return the config of a server that misbehaves in a way, and writes to a file that it has started."""
+def hostile_server(kind: str, started: Path, name: str = "hostile", **env: str) -> McpServerConfig:
+    """Return the config of a server that behaves in a way, and writes to a file that it has started."""
     return McpServerConfig(
-        name="hostile", command=sys.executable, args=(str(_FOLDER / "hostile_server.py"), kind, str(started))
+        name=name, command=sys.executable, args=(str(_FOLDER / "hostile_server.py"), kind, str(started)), env=env
     )
 
 

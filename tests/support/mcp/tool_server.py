@@ -1,10 +1,10 @@
 """An MCP server with a few tools, written with the server's side of the official package.
 
-As a program it speaks over its pipes, or with `--http PORT` over HTTP at /mcp.
+As a program it speaks over its pipes, or with `--http PORT` over HTTP at /mcp. Its start takes a second of processor
+time: most tests need only what hostile_server.py does.
 """
 
 import asyncio
-import os
 import sys
 
 from mcp.server import MCPServer
@@ -36,30 +36,6 @@ async def wait(file: str) -> str:
         with open(file, "w") as ended:
             ended.write("cancelled")
     return ""
-
-
-@server.tool()
-def repeat(text: str, count: int) -> str:
-    """Repeat a text."""
-    return text * count
-
-
-@server.tool()
-def variable(name: str) -> str:
-    """Return an environment variable."""
-    return os.environ.get(name, "not set")
-
-
-@server.tool()
-def process() -> str:
-    """Return the process id."""
-    return str(os.getpid())
-
-
-@server.tool()
-def end() -> str:
-    """End the server in the middle of the call."""
-    os._exit(3)
 
 
 if __name__ == "__main__":
