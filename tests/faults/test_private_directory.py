@@ -109,6 +109,11 @@ def without_a_cache(tmp_path: Path, shared: Path) -> dict[str, str]:
     return os.environ | {"TMPDIR": str(shared), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
+def prepare(worker: WorkerProcess) -> None:
+    """Wait until a worker has its directory. It is made before any load, and one that fails compiles nothing."""
+    assert worker.call({"id": "load", "cmd": "load", "path": "/nonexistent"})["code"] == "model_not_found"
+
+
 def quit_in_order(worker: WorkerProcess) -> None:
     assert worker.quit() == 0
 
@@ -124,7 +129,7 @@ def test_a_fresh_directory_is_removed_however_the_worker_ends(
     end: Callable[[WorkerProcess], None], shared: Path, without_a_cache: dict[str, str]
 ) -> None:
     with WorkerProcess(env=without_a_cache) as worker:
-        worker.load("builtin:tiny")
+        prepare(worker)
         (fresh,) = shared.iterdir()
         assert fresh.stat().st_mode & 0o777 == 0o700
         end(worker)
@@ -136,14 +141,14 @@ def test_a_killed_workers_directory_is_removed_by_the_next_and_a_living_ones_is_
     shared: Path, without_a_cache: dict[str, str]
 ) -> None:
     with WorkerProcess(env=without_a_cache) as living, WorkerProcess(env=without_a_cache) as killed:
-        living.load("builtin:tiny")
+        prepare(living)
         its = {*shared.iterdir()}
-        killed.load("builtin:tiny")
+        prepare(killed)
         (remaining,) = {*shared.iterdir()} - its
         killed.process.kill()
         killed.process.wait()
         with WorkerProcess(env=without_a_cache) as following:
-            following.load("builtin:tiny")
+            prepare(following)
             assert not remaining.exists()
             assert its < {*shared.iterdir()}
             assert following.quit() == 0
