@@ -20,6 +20,7 @@ from lmwire.cli.option_sources.setting import name_of
 from lmwire_http.cli.parser import make_parser
 from lmwire_worker import __main__ as worker
 from lmwire_worker.mock import command as mock
+from support.many_cases import for_each
 from support.option_checks import CHECKS
 from support.process.lmwire_command import FAKE_WORKER, LMWIRE, Terminal, lmwire, lmwire_here
 from support.process.worker_process import WorkerProcess
@@ -74,7 +75,7 @@ def test_no_command_is_left_out() -> None:
     assert set(CHECKS) == set(every_option())
 
 
-@pytest.mark.parametrize("check", sorted({check for checks in CHECKS.values() for check in checks.values()}))
+@for_each(sorted({check for checks in CHECKS.values() for check in checks.values()}))
 def test_the_test_exists(check: str) -> None:
     path, _, name = check.partition("::")
     tree = ast.parse((TESTS / path).read_text())

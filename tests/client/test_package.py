@@ -9,13 +9,14 @@ import pytest
 
 import lmwire
 import lmwire_protocol
+from support.many_cases import for_each
 
 
 def test_all_public_names_are_listed() -> None:
     assert {*lmwire.__all__, "__version__"} <= set(dir(lmwire))
 
 
-@pytest.mark.parametrize("name", [*lmwire.__all__, "__version__"])
+@for_each([*lmwire.__all__, "__version__"])
 def test_every_listed_name_exists(name: str) -> None:
     assert getattr(lmwire, name) is not None
 

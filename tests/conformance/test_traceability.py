@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-
+from support.many_cases import for_each
 from support.protocol import traceability
 from support.protocol.traceability import ROOT, functions_in, must, rows, statements
 
@@ -14,7 +13,7 @@ def test_the_file_says_what_transcripts_and_cases_say_themselves() -> None:
     assert traceability.FILE.read_text(encoding="utf-8") == traceability.written(), "make traceability"
 
 
-@pytest.mark.parametrize("rule", [rule for rule in statements() if must(rule) or not rule.startswith("#")])
+@for_each([rule for rule in statements() if must(rule) or not rule.startswith("#")])
 def test_every_rule_and_every_must_is_proved(rule: str) -> None:
     row = ROWS[rule]
     assert row.transcripts or row.host_cases or row.tests
@@ -31,7 +30,7 @@ def test_every_rule_that_the_kit_reports_exists() -> None:
             assert rule in statements(), path
 
 
-@pytest.mark.parametrize("rule", [rule for rule, row in ROWS.items() if row.tests])
+@for_each([rule for rule, row in ROWS.items() if row.tests])
 def test_every_test_that_is_named_exists(rule: str) -> None:
     for test in ROWS[rule].tests:
         path, _, name = test.partition("::")

@@ -8,6 +8,7 @@ import pytest
 from lmwire_conformance.worker import matching, replay, transcript
 from lmwire_conformance.worker.transcript import Transcript
 from lmwire_protocol import FEATURES
+from support.many_cases import for_each
 from support.protocol.traceability import statements
 
 TRANSCRIPTS = transcript.read_all()
@@ -15,20 +16,20 @@ README = (transcript.folder() / "README.md").read_text(encoding="utf-8")
 HEAD = {"transcript": "A test.", "says": {"F-1": "Each line"}}
 
 
-@pytest.mark.parametrize("item", TRANSCRIPTS, ids=lambda item: item.name)
+@for_each(TRANSCRIPTS, lambda item: item.name)
 def test_what_a_transcript_quotes_stands_under_its_rule(item: Transcript) -> None:
     for rule, sentence in item.says.items():
         assert sentence in statements()[rule], rule
 
 
-@pytest.mark.parametrize("item", TRANSCRIPTS, ids=lambda item: item.name)
+@for_each(TRANSCRIPTS, lambda item: item.name)
 def test_every_rule_of_a_transcript_is_proved_by_a_step(item: Transcript) -> None:
     proved = {step.rule for step in item.steps}
     assert item.steps
     assert None in proved or proved == set(item.rules)
 
 
-@pytest.mark.parametrize("item", TRANSCRIPTS, ids=lambda item: item.name)
+@for_each(TRANSCRIPTS, lambda item: item.name)
 def test_what_a_transcript_needs_is_a_feature_of_the_protocol(item: Transcript) -> None:
     assert item.needs <= set(FEATURES)
 

@@ -5,8 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pytest
-
+from support.many_cases import for_each
 from support.process.lmwire_command import REPOSITORY
 
 PAGE: Final = REPOSITORY / "SECURITY.md"
@@ -28,7 +27,7 @@ def _rows() -> list[Limit]:
     return [Limit(*(cell.strip(" `") for cell in line.strip("|").split("|"))) for line in lines[2:]]
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.what) for row in _rows()])
+@for_each([*_rows()], lambda row: row.what)
 def test_each_limit_has_the_number_of_its_constant(row: Limit) -> None:
     module, _, name = row.constant.rpartition(".")
     match = re.fullmatch(r"([\d,.]+) ?(.*)", row.number)
@@ -36,7 +35,7 @@ def test_each_limit_has_the_number_of_its_constant(row: Limit) -> None:
     assert float(match[1].replace(",", "")) * UNITS[match[2]] == getattr(import_module(module), name)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.what) for row in _rows()])
+@for_each([*_rows()], lambda row: row.what)
 def test_each_limit_names_a_test_that_exists(row: Limit) -> None:
     path, _, name = row.test.partition("::")
     file = Path(REPOSITORY, path)

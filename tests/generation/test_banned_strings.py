@@ -14,6 +14,7 @@ from lmwire_worker.generation.banned_strings import MAX_ATTEMPTS, BannedStrings,
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.text_stream.string_matcher import StringAutomaton
+from support.many_cases import for_each
 from support.runners.generation_runners import FolderOf, RunnerOf, ask, choices, stock
 
 PIECES = [
@@ -112,7 +113,7 @@ def filtered(best: Preference, bans: BannedStrings, limit: int) -> tuple[list[in
     return tokens, most
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each(range(150))
 def test_an_answer_is_the_one_that_a_plain_search_finds(seed: int) -> None:
     chance = random.Random(seed)
     banned = chance.sample(STRINGS, chance.randint(1, 5))

@@ -9,6 +9,7 @@ import pytest
 from msgspec import inspect
 
 from lmwire_protocol import COMMANDS, RequestError, decode_command, limits
+from support.many_cases import for_each
 from support.protocol.field_paths import paths, places, written
 
 USER = {"role": "user", "content": "Hi"}
@@ -217,9 +218,12 @@ def number(bound: Any) -> str:
 SIZED: dict[type, type] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 
 
-def bounds() -> list[Any]:
-    """Return (command, line, path, words of the error) for each bound of each path."""
-    found: dict[str, Any] = {}
+Bound = tuple[str, dict[str, Any], str, list[str]]
+
+
+def bounds() -> dict[str, Bound]:
+    """Return (command, line, path, words of the error) for each bound of each path, by a name."""
+    found: dict[str, Bound] = {}
     for name, command in COMMANDS.items():
         for path, kind in paths(inspect.type_info(command)):
             sized = SIZED.get(type(kind.type if isinstance(kind, inspect.Metadata) else kind), object)
@@ -232,14 +236,13 @@ def bounds() -> list[Any]:
             base, place, current = held_here[0]
             for value, words in beyond(kind, current):
                 test = f"{name} {written(place)}: {value!r:.20} for {' '.join(words)}"
-                found[test] = pytest.param(name, replaced(base, place, value), written(place), words, id=test)
-    return list(found.values())
+                found[test] = name, replaced(base, place, value), written(place), words
+    return found
 
 
-@pytest.mark.parametrize(("name", "fields", "path", "allowed"), bounds())
-def test_a_value_beyond_a_bound_is_refused_with_its_path_and_the_valid_values(
-    name: str, fields: dict[str, Any], path: str, allowed: list[str]
-) -> None:
+@for_each(bounds().items(), lambda named: named[0])
+def test_a_value_beyond_a_bound_is_refused_with_its_path_and_the_valid_values(named: tuple[str, Bound]) -> None:
+    name, fields, path, allowed = named[1]
     with pytest.raises(RequestError) as caught:
         decode_command({"cmd": name, **fields})
     assert (caught.value.code, caught.value.field) == ("invalid_request", path)

@@ -11,6 +11,7 @@ from msgspec import inspect
 from lmwire_conformance import vector as vectors
 from lmwire_conformance.vector import Vector
 from lmwire_protocol import CODES, COMMANDS, Command, RequestError
+from support.many_cases import for_each
 from support.protocol.field_paths import Path, paths, places
 from support.protocol.reading import event_kind, read_command, read_event, schema_accepts
 
@@ -22,7 +23,7 @@ UNREADABLE = ("parse_error", "line_too_long")
 
 
 def each(items: list[Vector]) -> Any:
-    return pytest.mark.parametrize("vector", items, ids=[vector.name for vector in items])
+    return for_each(items, lambda vector: vector.name)
 
 
 def is_json(line: bytes) -> bool:

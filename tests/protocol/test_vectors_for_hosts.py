@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import pytest
 
 from lmwire.protocol.session import ClientSession, RequestEvents
 from lmwire_conformance import vector as vectors
 from lmwire_conformance.vector import Vector
 from lmwire_protocol import COMMANDS as COMMAND_TYPES
 from lmwire_protocol import Hello, decode_command
+from support.many_cases import for_each
 from support.process.lmwire_command import REPOSITORY
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def waiting_for(command: str) -> ClientSession:
     return session
 
 
-@pytest.mark.parametrize("vector", INVALID_EVENTS, ids=[vector.name for vector in INVALID_EVENTS])
+@for_each(INVALID_EVENTS, lambda vector: vector.name)
 def test_the_python_client_does_what_a_host_does(vector: Vector) -> None:
     session = waiting_for(vector.entry.get("command", "generate"))
     arrivals = session.receive(vector.line + b"\n")

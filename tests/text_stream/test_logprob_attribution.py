@@ -2,10 +2,9 @@
 
 import random
 
-import pytest
-
 from lmwire_protocol.events import Logprob
 from lmwire_worker.text_stream.logprob_attribution import LogprobAttribution
+from support.many_cases import for_each
 
 
 def token(data: bytes) -> Logprob:
@@ -107,7 +106,7 @@ def test_text_without_a_token_is_sent_all_the_same() -> None:
     assert attribution.end() == []
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each(range(200))
 def test_the_texts_of_the_tokens_are_the_text_of_the_channel(seed: int) -> None:
     """Whatever is dropped, and however long what is between is held back."""
     chance = random.Random(seed)

@@ -1,6 +1,7 @@
 """Ways to write a call that single formats know."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from lmwire_protocol.messages import Function
 from lmwire_worker.output_parsing import OutputParser
 from lmwire_worker.prompts.python_tool_signatures import signature
 from lmwire_worker.tool_parsers import FORMATS, ToolCallParser, WrittenCall
+from support.many_cases import for_each
 from support.models.tool_samples import WRITERS, tool
 from support.runners.answer_parts import joined, syntax_of
 
@@ -501,11 +503,9 @@ def test_an_argument_that_the_model_did_not_finish_is_no_call(text: str) -> None
     assert not any(piece.complete for piece in [*fragments, *last])
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize(
-    "unit", ["a", "{", "[", "(", " ", '"', "<", "call:f{a:", "f[ARGS]", "<function=f>", "f(", "\\"]
-)
-def test_long_text_without_a_call_is_text(name: str, unit: str) -> None:
+@for_each([*product(FORMATS, ["a", "{", "[", "(", " ", '"', "<", "call:f{a:", "f[ARGS]", "<function=f>", "f(", "\\"])])
+def test_long_text_without_a_call_is_text(case: tuple[str, str]) -> None:
+    name, unit = case
     reader = reader_of(name)
     text = unit * 5000
     for at in range(0, len(text), 200):
@@ -515,9 +515,9 @@ def test_long_text_without_a_call_is_text(name: str, unit: str) -> None:
     assert rest == text
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("depth", [50, 900, 1000, 20000])
-def test_deep_arguments_are_read_or_are_text(name: str, depth: int) -> None:
+@for_each([*product(FORMATS, [50, 900, 1000, 20000])])
+def test_deep_arguments_are_read_or_are_text(case: tuple[str, int]) -> None:
+    name, depth = case
     opening = {"function_gemma": "call:add{tags:", "gemma4": "call:add{tags:", "pythonic": "[add(tags="}.get(name, "")
     opening = opening or {"gemma3_code": "add(tags=", "qwen3_coder": "<function=add><parameter=tags>"}.get(name, "")
     opening = opening or '{"name": "add", "arguments": {"tags": '

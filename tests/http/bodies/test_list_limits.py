@@ -18,6 +18,7 @@ from lmwire_http.openai.responses.items import InputField
 from lmwire_http.openai.responses.tools import ChoiceField, ToolsField
 from lmwire_protocol import COMMANDS
 from support.http.samples import sample
+from support.many_cases import for_each
 
 CONVERTED = (InputField, ToolsField, ChoiceField)
 """Types to which plain data within a request is converted: items and tools of /v1/responses."""
@@ -62,17 +63,20 @@ def wrapped(value: Any, steps: tuple[Step, ...]) -> tuple[Any, str]:
     return value, path
 
 
-FOUND = [
-    pytest.param(request, kind, steps, id=f"{request.__name__}: {wrapped(None, steps)[1]} {type(kind).__name__}")
-    for request in REQUESTS
-    for kind, steps in collections(inspect.type_info(request))
+Found = tuple[Any, Any, tuple[Step, ...]]
+FOUND: list[Found] = [
+    (request, kind, steps) for request in REQUESTS for kind, steps in collections(inspect.type_info(request))
 ]
 
 
-@pytest.mark.parametrize(("request_type", "kind", "steps"), FOUND)
-def test_one_item_more_than_the_limit_is_refused_with_the_field(
-    request_type: Any, kind: Any, steps: tuple[Step, ...]
-) -> None:
+def named(found: Found) -> str:
+    request, kind, steps = found
+    return f"{request.__name__}: {wrapped(None, steps)[1]} {type(kind).__name__}"
+
+
+@for_each(FOUND, named)
+def test_one_item_more_than_the_limit_is_refused_with_the_field(found: Found) -> None:
+    request_type, kind, steps = found
     assert kind.max_length is not None
     is_list = isinstance(kind, inspect.ListType)
     item = sample(kind.item_type if is_list else kind.value_type)
