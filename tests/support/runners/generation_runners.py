@@ -220,6 +220,7 @@ def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> 
     runner = engine.open(Load(path=str(folder), **fields), lambda *_: None, replace)
     assert isinstance(runner, GenerationRunner)
     runner.policy = SteadyPolicy()
+    runner.step_speeds = None  # a busy machine would decide how wide a step is
     return runner
 
 

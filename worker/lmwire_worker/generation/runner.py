@@ -39,7 +39,7 @@ from ..models.device_memory import is_out_of_memory, measure_freed, memory_usage
 from ..models.tokenizer import Tokenizer
 from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
-from .batching import Batch, Decoding, PromptProgress, TargetDraftPair, prefill, supports_padding
+from .batching import Batch, Decoding, PromptProgress, StepSpeeds, TargetDraftPair, prefill, supports_padding
 from .cache_manager import CacheManager
 from .caches import Checkpoint, RowCache, supports_batching
 from .prefill_policy import PrefillPolicy
@@ -123,6 +123,8 @@ class GenerationRunner:
         """True if the next step computes prompts, if there are any."""
         self.decode_s = 0.0
         """Duration of the last step that decoded, in seconds. Running answers wait for it and for a chunk in turns."""
+        self.step_speeds = None if ranks else StepSpeeds()
+        """Durations of steps. Ranks must decide alike, so that they have none."""
         self._ranks = ranks
         self._decide: Callable[[Callable[[], int]], int] = ranks.decide if ranks else lambda choose: choose()
         """Makes a choice by the clock, which all ranks must make alike."""
@@ -560,6 +562,7 @@ class GenerationRunner:
             looks_up=self._looks_up,
             draft=network if isinstance(network, TargetDraftPair) else None,
             several_rows=self.may_step_unevenly,
+            speeds=self.step_speeds,
         )
         padding = self.max_padding_tokens
         return Batch(network, self.max_batch_size, self._max_prefill_batch, decoding, padding, self.may_pad)

@@ -9,12 +9,14 @@ from .batch import Batch, assign_buckets, max_padding_tokens
 from .padding import compiles_each_shape, round_shape, supports_padding
 from .rows import Decoding, PromptProgress, Row, prefill
 from .speculative import TargetDraftPair
+from .step_speeds import StepSpeeds
 
 __all__ = [
     "Batch",
     "Decoding",
     "PromptProgress",
     "Row",
+    "StepSpeeds",
     "TargetDraftPair",
     "assign_buckets",
     "compiles_each_shape",

@@ -25,10 +25,6 @@ PATIENCE: Final = 3
 """Steps in which the first token that a draft model proposes may be wrong before it pauses."""
 
 
-MIN_GAIN: Final = 0.5
-"""Tokens for each row that a step of several rows must be expected to gain: wider, it takes longer for all of them."""
-
-
 class FollowingToken(NamedTuple):
     """A token that a step computed after the one that it was started for."""
 
@@ -46,15 +42,13 @@ class Continuation(NamedTuple):
 
 
 def find_continuations(
-    rows: "Sequence[RowState]", newest: mx.array, room: int, decoding: "Decoding"
+    rows: "Sequence[RowState]", read_newest: Callable[[], list[int]], room: int, decoding: "Decoding"
 ) -> list[Continuation]:
     """Return what may follow the newest token of each row, without a draft model; nothing if that is not worth it.
 
-    The newest tokens may be under evaluation. They are awaited only for a grammar, or for a text that repeats itself.
-
     Args:
         rows: The rows.
-        newest: Their newest tokens [B].
+        read_newest: Waits for their newest tokens, and returns them. Only a grammar or a text that repeats itself asks.
         room: Maximum number of tokens that follow.
         decoding: How the batch decodes.
     """
@@ -63,28 +57,40 @@ def find_continuations(
     if 2 * len(constrained) < len(rows):
         constrained = []  # for few of the rows, no step should wait
     guesses = _look_up(answering, room) if decoding.looks_up else {}
-    if not constrained and not _is_worth_it(sum(state.lookup.pace.expected for state in guesses if state.lookup), rows):
+    if not constrained and not _is_worth_it(decoding, rows, [], guesses):
         return []
-    known = dict(zip(rows, _values(newest), strict=True))
-    proposals = {state: guess[1:] for state, guess in guesses.items() if guess[0] == known[state]}
-    for state in guesses.keys() - proposals.keys():
+    known = dict(zip(rows, read_newest(), strict=True))
+    right = {state: guess for state, guess in guesses.items() if guess[0] == known[state]}
+    for state in guesses.keys() - right.keys():
         if state.lookup is not None:
             state.lookup.pace.note(len(guesses[state]), 0)
     forced = {state: state.row.forced_tokens(known[state], _room_of(state, room)) for state in constrained}
-    gain = sum(map(len, forced.values())) + sum(state.lookup.pace.expected for state in proposals if state.lookup)
-    if not _is_worth_it(gain, rows):
+    lengths = [*map(len, forced.values())]
+    is_forced_alone = len(rows) == 1 and any(lengths)  # that always saves steps
+    if not is_forced_alone and not _is_worth_it(decoding, rows, lengths, right):
         return []
     found: list[Continuation] = []
     for state in rows:
         if (tokens := forced.get(state)) and state.row.constraint is not None:
             tokens = state.row.constraint.skip(tokens)
-        found.append(Continuation(tokens, is_forced=True) if tokens else Continuation(proposals.get(state, [])))
+        found.append(Continuation(tokens, is_forced=True) if tokens else Continuation(right.get(state, [])[1:]))
     return found if any(after.tokens for after in found) else []
 
 
-def _is_worth_it(gain: float, rows: "Sequence[RowState]") -> bool:
-    """Return whether a step should compute several tokens of some rows, since so many more are expected of it."""
-    return gain > 0 and (len(rows) == 1 or gain >= MIN_GAIN * len(rows))
+def _is_worth_it(
+    decoding: "Decoding", rows: "Sequence[RowState]", forced: Sequence[int], guesses: "dict[RowState, list[int]]"
+) -> bool:
+    """Return whether a step should compute several tokens of some rows.
+
+    Args:
+        decoding: How the batch decodes.
+        rows: The rows.
+        forced: Number of tokens that are forced in each of some rows.
+        guesses: The guesses for others, each with its newest token.
+    """
+    width = max([1, *(1 + count for count in forced), *map(len, guesses.values())])
+    proposed = (min(state.lookup.pace.expected, len(guess)) for state, guess in guesses.items() if state.lookup)
+    return width > 1 and decoding.is_worth_it(len(rows), width, (sum(forced) + sum(proposed)) / len(rows))
 
 
 def _is_answering(state: "RowState") -> bool:
@@ -106,12 +112,13 @@ def _look_up(rows: "Sequence[RowState]", room: int) -> "dict[RowState, list[int]
     return guesses
 
 
-def wanted_proposals(rows: "Sequence[RowState]", room: int) -> list[int]:
+def wanted_proposals(rows: "Sequence[RowState]", room: int, decoding: "Decoding") -> list[int]:
     """Return how many tokens a draft model should propose for each row; nothing if that is not worth it.
 
     Args:
         rows: The rows.
         room: Maximum number of tokens that follow.
+        decoding: How the batch decodes.
     """
     wanted: list[int] = []
     gain = 0.0
@@ -120,7 +127,8 @@ def wanted_proposals(rows: "Sequence[RowState]", room: int) -> list[int]:
         may_follow = _is_answering(state) and state.row.bans is None  # what takes tokens back must see each alone
         wanted.append(min(_room_of(state, room), state.pace.next()) if may_follow else 0)
         gain += state.pace.expected if wanted[-1] else 0.0
-    return wanted if _is_worth_it(gain, rows) else []
+    width = 1 + max(wanted)
+    return wanted if width > 1 and decoding.is_worth_it(len(rows), width, gain / len(rows)) else []
 
 
 class Sampled(NamedTuple):

@@ -30,6 +30,7 @@ from ..caches import (
 from ..sampling.logits_processors import BANNED_LOGIT, EosBan, Penalties
 from ..sampling.logprobs import BatchLogprobs, LogprobHandle
 from ..structured_output.constraint import Constraint
+from .step_speeds import MIN_GAIN, StepSpeeds, StepWatch
 
 if TYPE_CHECKING:
     from ..sampling.dry import DryPenalties, Repetitions
@@ -181,6 +182,14 @@ class Decoding(Struct, frozen=True):
     """The network, if it has a draft model that proposes tokens."""
     several_rows: Callable[[], bool] = bool
     """Returns whether several rows may get different numbers of tokens in a step, which needs plain KV caches too."""
+    speeds: "StepSpeeds | None" = None
+    """Durations of steps, which decide whether a wider one is worth it; None to decide without a clock."""
+
+    def is_worth_it(self, rows: int, width: int, gain: float) -> bool:
+        """See `StepSpeeds.is_worth_it`."""
+        if self.speeds is not None:
+            return self.speeds.is_worth_it(rows, width, gain)
+        return gain >= MIN_GAIN
 
 
 class StepSampler:
@@ -337,6 +346,8 @@ class RowGroup:
         """Their log-probability handles."""
         self._sample: Sampler | None = None
         """The sampler of these rows; None until the next step."""
+        self._watch: StepWatch | None = None
+        """Measures the steps of these rows, where a wider one may come; None until the next step."""
 
     @property
     def nbytes(self) -> int:
@@ -368,7 +379,7 @@ class RowGroup:
                 self._newest = mx.concatenate([self._newest, other._newest])
         self.rows += other.rows
         self._handles += other._handles
-        self._sample = None
+        self._sample = self._watch = None
 
     def take(self, rows: Collection[Row]) -> "RowGroup":
         """Remove rows, and return them as a group."""
@@ -391,7 +402,7 @@ class RowGroup:
         if indices:
             self._make_even()
         self.rows = [self.rows[index] for index in indices]
-        self._sample = None
+        self._sample = self._watch = None
         if not indices:
             self._caches, self._columns, self._newest, self._handles = [], None, None, []
             return
@@ -484,46 +495,69 @@ class RowGroup:
 
     def _step(self) -> list[int]:
         """Start to evaluate the next token of each row, and return the tokens before them."""
+        decoding = self._decoding
+        has_grammar = any(state.row.constraint is not None for state in self.rows)
+        if not (has_grammar or decoding.looks_up or decoding.draft is not None):
+            return self._step_once()
+        if decoding.speeds is None:
+            return self._step_far(has_grammar)
+        self._watch = self._watch or StepWatch(decoding.speeds)
+        with self._watch:
+            return self._step_far(has_grammar)
+
+    def _step_once(self) -> list[int]:
+        """Make a step of one token for each row."""
         newest = self._newest
         assert newest is not None
-        if found := self._find_continuations(newest):
-            return self._step_over(_to_list(newest), found)
         if self._sample is None:
             self._align()
             self._sample = StepSampler(self._decoding, self.rows)
         logits = self._model(newest[:, None], cache=self._caches)[:, -1, :]
-        self._newest, self._handles = self._sample(logits, newest)
-        tokens = _to_list(newest)
+        following, handles = self._sample(logits, newest)
+        tokens = self._read_newest()
+        self._newest, self._handles = following, handles
         for state, token in zip(self.rows, tokens, strict=True):
             state.tokens.append(token)
-        self._keep_columns([1] * len(tokens))
+        self._note_step([1] * len(tokens), 1)
         return tokens
 
-    def _find_continuations(self, newest: mx.array) -> "list[Continuation]":
+    def _read_newest(self) -> list[int]:
+        """Wait for the newest tokens."""
+        tokens = _to_list(self._newest)
+        if self._watch is not None:
+            self._watch.know()
+        return tokens
+
+    def _step_far(self, has_grammar: bool) -> list[int]:
+        """Make a step of several tokens for some rows if that is worth it, and else of one for each."""
+        if found := self._find_continuations(has_grammar):
+            return self._step_over(found)
+        return self._step_once()
+
+    def _find_continuations(self, has_grammar: bool) -> "list[Continuation]":
         """Return what may follow the newest token of each row; nothing if no row gets more than a token."""
         decoding = self._decoding
-        has_grammar = any(state.row.constraint is not None for state in self.rows)
-        if not (has_grammar or decoding.looks_up or decoding.draft is not None):
-            return []
         room = self._room
         if not room:
             return []
         from .continuations import find_continuations
 
-        found = find_continuations(self.rows, newest, room, decoding) if has_grammar or decoding.looks_up else []
-        return self._propose(newest, room) if decoding.draft is not None and not found else found
+        searched = has_grammar or decoding.looks_up
+        found = find_continuations(self.rows, self._read_newest, room, decoding) if searched else []
+        return self._propose(room) if decoding.draft is not None and not found else found
 
-    def _propose(self, newest: mx.array, room: int) -> "list[Continuation]":
+    def _propose(self, room: int) -> "list[Continuation]":
         """Return what the draft model proposes for each row; nothing if it proposes nothing."""
         from .continuations import Continuation, wanted_proposals
 
-        wanted = wanted_proposals(self.rows, room)
-        if not (most := max(wanted, default=0)):
+        wanted = wanted_proposals(self.rows, room, self._decoding)
+        if not wanted:
             return []
         if len(self.rows) > 1:
             self._make_uneven()
-        assert self._decoding.draft is not None
-        proposed = self._decoding.draft.propose(newest, self._caches, most, self._columns)
+        self._read_newest()  # what follows belongs to the next step
+        assert self._decoding.draft is not None and self._newest is not None
+        proposed = self._decoding.draft.propose(self._newest, self._caches, max(wanted), self._columns)
         return [Continuation(tokens[:count]) for tokens, count in zip(proposed, wanted, strict=True)]
 
     @property
@@ -537,10 +571,11 @@ class RowGroup:
         longest = max(len(state.tokens) for state in self.rows)
         return max(0, min(room, self._decoding.positions - longest - 1))
 
-    def _step_over(self, newest: list[int], found: "list[Continuation]") -> list[int]:
+    def _step_over(self, found: "list[Continuation]") -> list[int]:
         """Start to evaluate the tokens after those that follow the newest ones, and return the tokens before them."""
         from .continuations import note_proposals, sample_after
 
+        newest = self._read_newest()
         lines = [[token, *after.tokens] for token, after in zip(newest, found, strict=True)]
         width = max(map(len, lines))
         if len(lines) > 1:
@@ -559,7 +594,7 @@ class RowGroup:
         if self._columns is None and (wrong := width - counts[0]):
             for cache in self._caches:
                 cache.trim(wrong)
-        self._keep_columns(counts)
+        self._note_step(counts, width)
         return newest
 
     def _make_uneven(self) -> None:
@@ -569,8 +604,15 @@ class RowGroup:
         if self._columns is None:
             self._caches, self._columns = to_uneven(self._caches, len(self.rows))
 
-    def _keep_columns(self, counts: list[int]) -> None:
-        """Keep, in uneven caches, the first tokens of each row that a step has computed."""
+    def _note_step(self, counts: list[int], width: int) -> None:
+        """Keep the first tokens of each row that a step has computed, in uneven caches.
+
+        Args:
+            counts: Number of tokens of each row to keep.
+            width: Number of tokens of each row that the step computed.
+        """
+        if self._watch is not None:
+            self._watch.start(len(counts), width)
         if self._columns is None:
             return
         from .uneven import MAX_HOLES
