@@ -1,4 +1,4 @@
-"""Whether a wider step is worth its time: arithmetic with the durations of steps."""
+"""Speeds of steps: a wider one is made if its tokens are worth its time, which is arithmetic with durations."""
 
 from lmwire_worker.generation.batching.step_speeds import FORGOTTEN_AFTER, MIN_GAIN, StepSpeeds, StepWatch
 from support.runners.clock import Clock

@@ -35,7 +35,7 @@ FIELDS: list[dict[str, Any]] = [
     {"banned_strings": ["a", "e"], "temperature": 1.0},
     {"format": SCHEMA, "stop": ["ty"]},
 ]
-"""What rows of one batch ask for."""
+"""The demands of the rows of one batch."""
 PROMPTS = ("Where to?", "Which of the many cities do you like the most?", "x", [7, 8, 9, 7, 8, 9, 7, 8], "Why?")
 
 
@@ -66,7 +66,7 @@ def expected(folder_of: FolderOf, family: str) -> list[Answer]:
 
 @pytest.fixture(scope="module")
 def grows_unevenly() -> Iterator[None]:
-    """Lets rows grow unevenly, as on a GPU."""
+    """Let rows grow unevenly, as on a GPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GenerationRunner, "may_step_unevenly", GenerationRunner.may_pad)
         yield

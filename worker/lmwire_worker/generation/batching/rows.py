@@ -127,7 +127,7 @@ class RowState:
         self.lookup: PromptLookup | None = None
         """Proposes tokens from the row's own text; None until the row asks for some."""
         self.pace: Pace | None = None
-        """How many tokens a draft model proposes; None until it proposes some."""
+        """Sets the number of tokens that a draft model proposes; None until it proposes some."""
         last = len(prompt) - 1
         self._chunk_ends = sorted({end for end in checkpoints if end < last} | {last})
         self._prefix_tokens = prefix_tokens
@@ -168,7 +168,7 @@ longer than a step of one token each. The start of its kernels takes most of suc
 
 
 class Decoding(Struct, frozen=True):
-    """How a batch decodes."""
+    """Settings of a batch's decode steps."""
 
     eos_token_ids: set[int]
     """The tokens that end a turn or a gap."""

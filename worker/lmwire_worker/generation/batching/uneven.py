@@ -20,7 +20,7 @@ ROOM: Final = 256
 
 
 class Columns:
-    """Which columns hold tokens of which row: the same for all layers.
+    """The columns that hold each row's tokens: the same for all layers.
 
     Args:
         cache: The cache of one layer.
@@ -126,7 +126,7 @@ class UnevenKVCache:
 
 
 def _with_room(array: mx.array | None, new: mx.array, columns: int) -> mx.array:
-    """Return an array with room for so many columns of the form of `new`."""
+    """Return an array with room for `columns` columns of the form of `new`."""
     if array is not None and array.shape[2] >= columns:
         return array
     have = 0 if array is None else array.shape[2]
