@@ -34,7 +34,7 @@ class FollowingToken(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """What may follow a row's newest token."""
+    """Tokens that may follow a row's newest one."""
 
     tokens: list[int]
     is_forced: bool = False
@@ -132,7 +132,7 @@ def wanted_proposals(rows: "Sequence[RowState]", room: int, decoding: "Decoding"
 
 
 class Sampled(NamedTuple):
-    """What a step sampled after the newest tokens and those that followed them."""
+    """Tokens that a step sampled after the newest ones and those that followed them."""
 
     newest: mx.array
     """The next token of each row [B]."""

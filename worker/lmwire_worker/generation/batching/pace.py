@@ -1,4 +1,4 @@
-"""How many tokens to propose for a row: more while proposals are right, and none for a while after wrong ones."""
+"""The number of tokens to propose for a row: more while proposals are right, and none for a while after wrong ones."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ MAX_PAUSE: Final = 64
 WEIGHT: Final = 0.3
 """Weight of the newest proposal in what is expected of the next one."""
 HOPE: Final = 1 / 64
-"""What each step adds to that, so that a text gets another chance."""
+"""Tokens that each step adds to that, so that a text gets another chance."""
 
 
 class Pace:

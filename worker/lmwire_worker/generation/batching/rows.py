@@ -337,7 +337,7 @@ class RowGroup:
         self._decoding = decoding
         self._caches: list[Any] = merge_caches([state.cache for state in rows])
         self._columns: Columns | None = None
-        """Where the tokens are in the caches, while these have their uneven form."""
+        """The places of the tokens in the caches, while these have their uneven form."""
         for state in rows:
             state.cache = []
         self._newest: mx.array | None = None
