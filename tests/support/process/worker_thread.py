@@ -127,6 +127,12 @@ def kill(pid: int) -> None:
         os.kill(pid, SIGKILL)
 
 
+def signal_thread(pid: int, number: Signals) -> None:
+    """Send a signal to a worker on a thread, as `os.killpg` does to a process, unless it has ended."""
+    if worker := _RUNNING.get(pid):
+        worker.signal(number)
+
+
 def spawn(command: Sequence[str]) -> Child:
     """Start a worker on a thread if it is a mock that asks for no fault of a process, else as a process."""
     mocks = _options_of_mocks(command)
@@ -306,7 +312,7 @@ class Deadlines(Bystander):
     def deadlines_changed(self) -> None:
         next_at = self._registry.cancel_expired()
         if next_at < inf:
-            timer = threading.Timer(max(0.0, next_at - monotonic()), self.deadlines_changed)
+            timer = threading.Timer(min(max(0.0, next_at - monotonic()), threading.TIMEOUT_MAX), self.deadlines_changed)
             timer.daemon = True
             timer.start()
 
