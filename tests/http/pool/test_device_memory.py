@@ -2,15 +2,14 @@
 
 import asyncio
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
 
-from lmwire import DeviceMemory, LmwireError, LocalModel, device_memory, local_models
-from lmwire_http.pool import Pool, memory_budget
+from lmwire import AsyncWorker, DeviceMemory, LmwireError, LocalModel, device_memory, local_models
+from lmwire_http.pool import Pool, memory_budget, replica
 from lmwire_http.pool import pool as pool_module
 from lmwire_http.settings import Settings
 from lmwire_worker.models.device_memory import default_budget
@@ -51,13 +50,22 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return started
 
 
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The command lines of the workers that were started."""
+    started: list[list[str]] = []
+    make = replica.AsyncWorker
+
+    def start(command: Sequence[str], **keywords: Any) -> AsyncWorker:
+        started.append([*command])
+        return make(command, **keywords)
+
+    monkeypatch.setattr(replica, "AsyncWorker", start)
+    return started
+
+
 def in_memory(pool: Pool) -> set[str]:
     return {model.id for model in pool.statuses() if model.loaded}
-
-
-def arguments(pid: int) -> str:
-    command = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_models_may_take_as_much_as_a_worker_takes_by_default() -> None:
@@ -67,26 +75,31 @@ def test_models_may_take_as_much_as_a_worker_takes_by_default() -> None:
 
 
 @awaited
-async def test_without_a_limit_the_models_share_that(listing: Listing) -> None:
+async def test_without_a_limit_the_models_share_that(listing: Listing, commands: list[list[str]]) -> None:
     async with pooled(listing=listing) as pool:
-        first, _ = await asked(pool, TINY)
-        assert "--memory-limit" not in arguments(first)  # alone, a worker keeps to the same by default
+        await asked(pool, TINY)
+        assert "--memory-limit" not in commands[0]  # alone, a worker keeps to the same by default
         assert pool.budget.limit is None, "the first load need not wait for a measurement"
-        second, _ = await asked(pool, TWIN)
+        await asked(pool, TWIN)
         assert pool.budget.limit == default_budget()
-        limit = int(arguments(second).split("--memory-limit ")[1])
+        *_, option, limit_bytes = commands[1]
+        assert option == "--memory-limit"
+        limit = int(limit_bytes)
         assert default_budget() - 2 * ONE < limit < default_budget()
 
 
 @awaited
-async def test_no_limit_is_set_if_that_is_wanted_or_if_the_worker_may_run_elsewhere(listing: Listing) -> None:
+async def test_no_limit_is_set_if_that_is_wanted_or_if_the_worker_may_run_elsewhere(
+    listing: Listing, commands: list[list[str]]
+) -> None:
     def measure() -> DeviceMemory:
         raise AssertionError("nothing needs it")
 
     async with pooled(listing=listing, measure_device=measure, memory_bytes="none") as pool:
         for name in (TINY, TWIN):
-            worker, _ = await asked(pool, name)
-            assert "--memory-limit" not in arguments(worker)
+            await asked(pool, name)
+        assert len(commands) == 2
+        assert not any("--memory-limit" in command for command in commands)
     async with pooled(worker_command=MOCK, measure_device=measure) as pool:
         await asked(pool, "mock")
         await asked(pool, "mock:load_steps=2")
@@ -104,14 +117,15 @@ async def test_the_default_limit_makes_models_give_way(listing: Listing, starts:
 
 
 @awaited
-async def test_a_machine_that_cannot_be_measured_has_no_limit(listing: Listing) -> None:
+async def test_a_machine_that_cannot_be_measured_has_no_limit(listing: Listing, commands: list[list[str]]) -> None:
     def measure() -> DeviceMemory:
         raise LmwireError("the memory of this machine cannot be measured: no device")
 
     async with pooled(listing=listing, measure_device=measure) as pool:
         for name in (TINY, TWIN):
-            worker, _ = await asked(pool, name)
-            assert "--memory-limit" not in arguments(worker)
+            await asked(pool, name)
+        assert len(commands) == 2
+        assert not any("--memory-limit" in command for command in commands)
 
 
 @awaited

@@ -45,6 +45,7 @@ def test_each_switch_starts_one_worker_which_loads(memory: str, twin: str) -> No
     assert (count(server, "has loaded"), count(server, "is not loaded")) == (SWITCHES, 0)
 
 
+@pytest.mark.nightly  # test_device_memory.py shows it without a server
 def test_two_models_that_fit_stay_in_memory(twin: str) -> None:
     with served(TINY, twin, "--memory", "40000000") as server:
         for number in range(SWITCHES):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from random_model import write_model
-from support.http.http_server import Server, served_process
+from support.http.http_server import Server, served
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body
 from support.process.stepped_worker import in_a_row, let_through
 
@@ -22,7 +22,7 @@ ENDLESS = {"rules": [{"reply": {"tokens": ["on "], "token_ms": 1, "then": "repea
 @contextmanager
 def playing(folder: Path, *plans: str, options: tuple[str, ...] = ()) -> Iterator[Server]:
     """A server whose workers play these plans in turn."""
-    with served_process("--worker", shlex.join(in_a_row(folder, *plans)), *options) as server:
+    with served("--worker", shlex.join(in_a_row(folder, *plans)), *options) as server:
         yield server
 
 
@@ -77,19 +77,19 @@ def test_more_requests_than_may_wait_learn_when_to_retry(tmp_path: Path) -> None
 def test_a_folder_is_served_only_where_that_was_allowed(tmp_path: Path) -> None:
     model = str(write_model(tmp_path / "model"))
     (tmp_path / "empty").mkdir()
-    with served_process() as server:
+    with served() as server:
         (words,) = {
             asked_for(server, name).replace(name, "NAME") for name in (model, f"{tmp_path}/empty", f"{tmp_path}/no")
         }
         assert words.startswith("the model 'NAME' is not served here; there are ")
         assert "no config.json" not in "".join(server.log)
-    with served_process("--allow-paths") as server:
+    with served("--allow-paths") as server:
         assert chat(server, model).status == 200
         assert asked_for(server, f"{tmp_path}/empty") == asked_for(server, f"{tmp_path}/no").replace("/no'", "/empty'")
         assert "no config.json" in server.wait_for_line("cannot run")
         index = {"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors"}}
         Path(model, "model.safetensors.index.json").write_text(json.dumps(index))
-    with served_process("--allow-paths") as server:
+    with served("--allow-paths") as server:
         assert asked_for(server, model).endswith("lacks 1 of its weight files: 'model-00002-of-00002.safetensors'")
 
 

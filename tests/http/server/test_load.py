@@ -72,6 +72,7 @@ def test_200_streams_at_once_have_their_own_words_and_leave_nothing_behind(serve
     assert min(after - before for before, after in pairwise(sizes)) < GROWTH_BYTES, sizes
 
 
+@pytest.mark.nightly  # tests/generation/batching shows it of the engine
 def test_32_streams_of_a_model_are_what_each_is_alone(tiny_server: Server) -> None:
     prompts = [f"What is {stream} + {stream % 7}?" for stream in range(32)]
     alone = [asyncio.run(all_streamed(tiny_server, "builtin:tiny", [prompt], 24))[0] for prompt in prompts[::8]]

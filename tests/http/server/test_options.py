@@ -59,6 +59,7 @@ def test_a_shorter_context_holds_less(plain: Server) -> None:
     assert asked(plain.url, "POST", CHAT, long).status == 200
 
 
+@pytest.mark.nightly  # test_command_line.py shows that the option reaches the load, as it does the next
 def test_keys_and_values_of_fewer_bits_are_others(plain: Server) -> None:
     with served(TINY, "--kv-bits", "4") as server:
         assert logprob(server) != logprob(plain)
@@ -94,6 +95,7 @@ def test_a_model_has_its_own_sampling_defaults(tmp_path: Path) -> None:
         assert text(server) == text(server, **wanted)
 
 
+@pytest.mark.nightly
 def test_an_adapter_changes_the_answers(plain: Server, tmp_path: Path) -> None:
     adapter = write_adapter(tmp_path / "adapter", BUILTIN / "tiny")
     with served(TINY, "--adapter", str(adapter)) as server:

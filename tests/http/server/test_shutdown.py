@@ -30,7 +30,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child, parent in map(str.split, shown.splitlines()) if int(parent) == pid]
 
 
-@pytest.mark.parametrize("signal", [SIGTERM, SIGINT])
+@pytest.mark.parametrize("signal", nightly_but({SIGINT}, [SIGTERM, SIGINT]))  # other tests send the other
 def test_a_signal_ends_it_and_its_workers_with_exit_code_0(signal: Signals) -> None:
     with served_process("--worker", WORKER) as server:
         with RawClient(server.url) as idle:
@@ -55,9 +55,9 @@ def test_the_end_of_stdin_ends_it_in_order_if_asked() -> None:
             assert process.wait(SECONDS) == 0
 
 
-@pytest.mark.parametrize("times", nightly_but({2}, [2, 20]))
-def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0(times: int) -> None:
-    for _ in range(times):
+@pytest.mark.nightly
+def test_a_signal_as_soon_as_it_serves_ends_it_with_exit_code_0() -> None:
+    for _ in range(20):
         with served_process("--worker", WORKER):
             pass  # the block's end sends SIGTERM and looks at the code
 

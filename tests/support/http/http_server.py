@@ -1,6 +1,6 @@
 """A real server for a test, on a port that was free.
 
-Most tests need only the server's answers: `served` runs it on a thread of the test's process, and its mock workers too.
+Most tests need only the server's answers: `served` runs it on a thread of the test's process, and its workers too.
 What concerns the process itself, such as its signals, its stderr and its environment, takes `served_process`.
 """
 
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from signal import SIGCONT, SIGTERM
 from urllib.request import urlopen
@@ -22,7 +21,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from lmwire import AsyncWorker
 from lmwire_http.cli.main import parse
 from lmwire_http.http.context import make_app_state
 from lmwire_http.pool import replica
@@ -31,7 +29,7 @@ from lmwire_http.server.sockets import listen
 from lmwire_http.telemetry.logs import TextFormatter
 from support.process.process_waits import stop
 from support.process.worker_process import SECONDS
-from support.process.worker_thread import spawn
+from support.process.worker_thread import worker_of_a_pool
 
 MOCK = f"{sys.executable} -P -m lmwire_worker --mock"
 """Command of a mock worker, which answers as worker/MOCK.md describes."""
@@ -133,7 +131,7 @@ test compares."""
 def served(*options: str) -> Iterator[Server]:
     """A server with these options of `lmwire serve` on a thread of this process; ended at the block's end, in order.
 
-    Its mock workers run on threads too, where `workers_on_threads` applies. Its streams send no waiting events unless
+    Its workers run on threads too, where `workers_on_threads` applies. Its streams send no waiting events unless
     the options say so. Its log also has the lines of other servers on threads, which do nothing meanwhile.
     """
     settings = parse(["--port", "0", *SILENT, *options], dict(os.environ))
@@ -153,9 +151,9 @@ def served(*options: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="session", autouse=True)
 def workers_on_threads() -> Iterator[None]:
-    """Run the mock workers of the pools in this process on threads. A conftest.py that imports it applies it."""
+    """Run workers of the pools in this process on threads, if they may. A conftest.py that imports it applies it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(replica, "AsyncWorker", partial(AsyncWorker, spawn=spawn))
+        patched.setattr(replica, "AsyncWorker", worker_of_a_pool)
         yield
 
 

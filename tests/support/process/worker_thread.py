@@ -20,10 +20,12 @@ from math import inf
 from pathlib import Path
 from signal import SIGKILL, Signals
 from time import monotonic
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
+from lmwire import DEFAULT_COMMAND, AsyncWorker
 from lmwire.transport.child import Child, spawn_process
 from lmwire_protocol import Line, LineSplitter, RequestError, decode_object, limits
+from lmwire_worker.__main__ import read_options, read_settings
 from lmwire_worker.engine.interface import ModelLoader
 from lmwire_worker.mock.plan import plan
 from lmwire_worker.process.stderr_log import Log
@@ -134,23 +136,50 @@ def signal_thread(pid: int, number: Signals) -> None:
 
 
 def spawn(command: Sequence[str]) -> Child:
-    """Start a worker on a thread if it is a mock that asks for no fault of a process, else as a process."""
+    """Start a worker on a thread if it may run on one, else as a process."""
+    return on_thread(command) if _may_be_a_thread(command) else spawn_process(command)
+
+
+def worker_of_a_pool(command: Sequence[str], *, watch_host: bool = False, **keywords: Any) -> AsyncWorker:
+    """Stand for `AsyncWorker` in a pool, whose workers then run on threads if they may.
+
+    Args:
+        command: The command line.
+        watch_host: Whether the worker ends with this process, as a thread does by itself.
+        keywords: The other keywords.
+    """
+    watch_host = watch_host and not _may_be_a_thread(command)
+    return AsyncWorker(command, watch_host=watch_host, spawn=spawn, **keywords)
+
+
+def _may_be_a_thread(command: Sequence[str]) -> bool:
+    """Return whether the command is that of a worker that needs no process.
+
+    A mock needs one for some faults. A real worker needs one for a limit of its memory, since all models of a process
+    share that, and for another hub than the usual one, whose address a process reads only once.
+    """
     mocks = _options_of_mocks(command)
-    if mocks is None or any(word.partition(":")[0] in NEEDS_A_PROCESS for options in mocks for word in options):
-        return spawn_process(command)
-    return on_thread(command)
+    if mocks is None:
+        return _is_real(command) and "--memory-limit" not in command and "HF_ENDPOINT" not in os.environ
+    return not any(word.partition(":")[0] in NEEDS_A_PROCESS for options in mocks for word in options)
+
+
+def _is_real(command: Sequence[str]) -> bool:
+    return tuple(command[: len(DEFAULT_COMMAND)]) == DEFAULT_COMMAND and "--mock" not in command
 
 
 def on_thread(command: Sequence[str]) -> WorkerThread:
-    """Run a fake or mock worker on a thread.
+    """Run a worker on a thread.
 
     Args:
-        command: What `fake`, `mock` or `in_a_row` returned.
+        command: What `fake`, `mock` or `in_a_row` returned, or a real worker's.
     """
+    if _is_real(command):
+        return WorkerThread(partial(run_real, arguments=command[len(DEFAULT_COMMAND) :]))
     for start, run in ((fake("Good")[:-1], run_fake), (mock(), run_mock), (IN_A_ROW, run_in_a_row)):
         if list(command[: len(start)]) == start:
             return WorkerThread(partial(run, arguments=command[len(start) :]))
-    raise AssertionError(f"{command} is neither a fake nor a mock worker")
+    raise AssertionError(f"{command} is not a worker of this project")
 
 
 def _options_of_mocks(command: Sequence[str]) -> list[list[str]] | None:
@@ -235,6 +264,21 @@ def run_mock(descriptors: Descriptors, arguments: Sequence[str]) -> int:
     assert asked.isdisjoint(NEEDS_A_PROCESS), "this fault would meet the test's process"
     mocked = plan(list(arguments))
     return run_engine(descriptors, mocked.engine, mocked.around)
+
+
+def run_real(descriptors: Descriptors, arguments: Sequence[str]) -> int:
+    """Run a worker with real models, and return its exit code. It knows no signals and no bridge sessions.
+
+    Args:
+        descriptors: The worker's ends of its pipes.
+        arguments: The command line of `lmwire worker`.
+    """
+    from lmwire_worker.loading.model_loader import MlxModelLoader  # it imports MLX
+
+    settings = read_settings(read_options([*arguments]), LogTo(descriptors.stderr))
+    loader = MlxModelLoader(*settings)
+    loader.prepare()
+    return run_engine(descriptors, loader)
 
 
 def run_engine(
