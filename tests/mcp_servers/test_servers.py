@@ -122,11 +122,11 @@ def test_a_server_that_keeps_its_connector_busy_is_ended_with_it(tmp_path: Path)
     async def run() -> None:
         config = hostile_server("slow schema", tmp_path / "started")
         servers = McpServers([config, hostile_server("adds", tmp_path / "other", "tools")])
-        servers.connections["hostile"] = Connection(config, 2, cancel_s=2)
+        servers.connections["hostile"] = Connection(config, 0.2, cancel_s=0.2)
         async with servers:
             await servers.settled()
             process = psutil.Process(int((tmp_path / "started").read_text()))
-            with pytest.raises(McpCallFailed, match="gave no result in 2 s"):
+            with pytest.raises(McpCallFailed, match=r"gave no result in 0\.2 s"):
                 await servers.call("hostile__go", {})
             await asyncio.to_thread(process.wait)
             assert (await servers.call("tools__add", {"a": 1, "b": 2})).text == "3"

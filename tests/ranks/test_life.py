@@ -183,7 +183,7 @@ def _cancel(worker: RankedWorker, folder: Path) -> list[str]:
 
 
 STATES: Final = {"loading": _loading, "idle": _idle, "prefill": _prefill, "decode": _decode, "cancel": _cancel}
-EACH_COMMIT: Final = [("decode", KILL), ("decode", STOP), ("idle", KILL), ("loading", KILL)]
+EACH_COMMIT: Final = [("decode", KILL), ("idle", STOP), ("loading", KILL)]
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,13 @@ def answer_ollama(model: Model, messages: list[Any]) -> Turn:
 
 
 SAMPLE = ("json_tools", "mistral", "kimi_k2", "harmony", "gemma4", "pythonic")
-"""Families of different shapes, which each commit tries with all APIs."""
+"""Families of different shapes."""
+WITH_EACH_API = ("kimi_k2", "harmony")
+"""Families that each commit tries with all APIs: one with ids of its own, and one whose calls are messages."""
 OTHERS = (answer_anthropic, answer_responses, answer_ollama, answer_enforced)
 # What a family's prompts show is the same for every API, once its messages have become those of the worker.
 ROUND_TRIPS = [
-    pytest.param(name, answer, marks=() if answer is answer_openai or name in SAMPLE else pytest.mark.nightly)
+    pytest.param(name, answer, marks=() if answer is answer_openai or name in WITH_EACH_API else pytest.mark.nightly)
     for name in ALL_TURNS
     for answer in (answer_openai, *OTHERS)
 ]
