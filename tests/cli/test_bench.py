@@ -142,7 +142,7 @@ def test_the_start_is_measured_with_the_built_in_model() -> None:
     assert all(figure["value"] > 0 for figure in (helped, answered, processor, time, memory))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_draft_is_always_right_and_the_other_never(tmp_path: Path) -> None:
     model = random_model.write_model(tmp_path, num_hidden_layers=3)
     result = lmwire("bench", "draft", "--model", str(model), *FEW, "--tokens", "20", seconds=BENCH_S)

@@ -97,6 +97,7 @@ def test_a_model_that_is_here_is_not_downloaded_again(hub: Hub, pull) -> None:
     assert requested(hub) == []
 
 
+@pytest.mark.nightly  # tests/http/pool/test_download.py fetches by an alias too
 def test_an_alias_names_its_model(hub: Hub, pull) -> None:
     hub.name = "mlx-community/SmolLM2-135M-Instruct"
     assert "models--mlx-community--SmolLM2-135M-Instruct" in pull("smollm2-135m").out

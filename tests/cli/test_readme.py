@@ -70,14 +70,14 @@ def test_the_chat_example_answers() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tools_example_calls_and_tells_what_came_of_it() -> None:
     call, answer = run("python_tools.py", "What is the weather in Paris?").splitlines()
     assert call == "get_weather({'city': 'Paris'})"
     assert "21 degrees" in answer
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_json_example_prints_a_value_of_its_type() -> None:
     shown = run("python_json.py", "Ada is 36 years old. Give me JSON with name and age.")
     assert re.fullmatch(r"Person\(name='.{0,40}', age=\d{1,3}\)\n", shown)
@@ -89,14 +89,14 @@ def test_the_errors_example_treats_each_case() -> None:
     assert "is too long" in run("python_errors.py", " ".join(map(str, range(3000))))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_asyncio_example_cancels_one_of_two_requests() -> None:
     begun, cancelled, whole = run("python_async.py", "Who are you?").partition(" (cancelled)\n")
     assert begun and cancelled  # on a slow machine the cancelled answer is the longer one
     assert "tiny model" in whole
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_images_example_asks_about_groups(tmp_path: Path) -> None:
     images = [str(tmp_path / f"{number}.png") for number in range(1, 6)]
     for image in images:

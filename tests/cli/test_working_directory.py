@@ -13,7 +13,6 @@ import random_model
 from lmwire.child_process import child_environment
 from support.http.http_server import served_process
 from support.http.raw_http import asked, chat_body
-from support.nightly import nightly_but
 from support.process.lmwire_command import LMWIRE
 from support.process.worker_process import SECONDS, WorkerProcess
 
@@ -151,7 +150,8 @@ def test_a_models_name_is_not_resolved_in_the_directory(tmp_path: Path) -> None:
         worker.load("./model", draft_path="./model")
 
 
-@pytest.mark.parametrize("name", nightly_but({"owner/model"}, ["owner/model", "model"]))
+@pytest.mark.nightly  # the test above shows it of a worker, tests/http/pool/test_download.py of a pool
+@pytest.mark.parametrize("name", ["owner/model", "model"])
 def test_a_server_does_not_take_a_models_name_for_a_folder(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

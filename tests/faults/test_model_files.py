@@ -22,6 +22,7 @@ from lmwire_worker.models.settings_check import MAX_EOS_TOKENS, MAX_TEMPLATE_CHA
 from random_model import write_model
 from support.media.fuzzing import fuzz_seconds
 from support.models.spoiled_folders import spoil
+from support.nightly import nightly_but
 
 Header = dict[str, Any]
 CONFIG: Final = "config.json"
@@ -220,7 +221,7 @@ def test_an_index_names_files_of_the_folder(folder: Path, name: Any) -> None:
 # Random damage.
 
 
-@pytest.mark.parametrize("file", [CONFIG, GENERATION, TOKENIZER, WEIGHTS])
+@pytest.mark.parametrize("file", nightly_but({CONFIG, WEIGHTS}, [CONFIG, GENERATION, TOKENIZER, WEIGHTS]))
 def test_a_spoilt_file_is_refused_or_makes_sense(whole: Path, tmp_path: Path, file: str) -> None:
     folder, end = tmp_path / "model", time.monotonic() + fuzz_seconds()
     set_fields(whole / GENERATION, eos_token_id=[7, 8], temperature=0.5)

@@ -181,6 +181,7 @@ def test_a_signal_inside_an_evaluation(worker: WorkerProcess, tmp_path: Path, nu
     worker.check_terminals(["work"])
 
 
+@pytest.mark.nightly  # a signal shows the same
 def test_quit_inside_an_evaluation(worker: WorkerProcess, tmp_path: Path) -> None:
     inside_an_evaluation(worker, tmp_path / "model")
     worker.send({"id": "q", "cmd": "quit"})
@@ -217,6 +218,7 @@ def test_a_host_that_is_killed_inside_an_evaluation_takes_the_worker_with_it(tmp
 # Flow.
 
 
+@pytest.mark.nightly  # the transcript w-1-unread shows it of the mock
 def test_a_host_that_stops_reading_gets_the_same_text_when_it_resumes(model: Path) -> None:
     many = {"cmd": "generate", "max_tokens": 200, "temperature": 1, "logprobs": True, "top_logprobs": 5}  # in bytes too
     requests: list[dict[str, Any]] = [{"id": f"r{i}", "prompt": f"prompt {i}", "seed": i, **many} for i in range(8)]

@@ -122,6 +122,7 @@ def test_a_storm_of_cancels_while_loading_leaves_a_worker_that_loads(worker: Wor
     check_session([*commands, last, answer], worker.events)
 
 
+@pytest.mark.nightly  # the transcript i-2-free-again has a few
 def test_thousands_of_ids_used_again_as_soon_as_they_are_free() -> None:
     ids, rounds = [f"id {i}" for i in range(1000)], 5
     commands: list[Event] = []

@@ -26,6 +26,7 @@ def chat(id: str, *media: Event) -> Event:
     return {"id": id, "cmd": "chat", "messages": messages, "max_tokens": 6, "ignore_eos": True, "logprobs": True}
 
 
+@pytest.mark.nightly  # test_wire.py sends sounds to another model
 def test_qwen3_omni_sees_and_hears_through_the_worker(tmp_path: Path) -> None:
     image = {"type": "image", "media": {"data": in_base64(encoded(picture(size=(96, 64))))}}
     sound = {"type": "audio", "media": {"data": in_base64((TONES / "tone.flac").read_bytes())}}

@@ -98,7 +98,7 @@ REQUESTS: list[Chat | Generate] = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["off", "on"])
+@pytest.mark.parametrize("mode", nightly_but({"off"}, ["off", "on"]))
 def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, mode: str) -> None:
     requests = [replace(request, cache=mode) for request in REQUESTS]
     seeds = range(len(requests))
@@ -109,6 +109,7 @@ def test_answers_given_together_are_those_given_alone(runner: GenerationRunner, 
     assert alone[5].text in ("yes", "no")
 
 
+@pytest.mark.nightly  # test_answers.py shows it of images
 def test_a_prompt_may_be_cut_anywhere(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, cache="off") for request in REQUESTS[:5]]
     whole = ask(runner, *requests)
@@ -146,6 +147,7 @@ def test_another_question_about_a_sound_needs_neither_encoder_nor_prefill_of_it(
     assert contents(warm) == contents(*ask(runner, cold(question)))
 
 
+@pytest.mark.nightly  # test_cached_images.py shows it of images
 def test_conversations_on_different_sounds_take_turns_and_do_not_mix(runner: GenerationRunner) -> None:
     sounds = {0: ONE, 1: OTHER, 2: LONG}
     alone = {key: _talk(runner, part) for key, part in sounds.items()}

@@ -27,6 +27,7 @@ def user(*content: Event | str) -> Event:
     return {"role": "user", "content": parts}
 
 
+@pytest.mark.nightly  # test_cached_images.py shows it of the engine
 def test_a_conversation_about_an_image_goes_on_from_what_is_cached(tmp_path: Path) -> None:
     with WorkerProcess() as worker:
         loaded = worker.load(write_vision_model(tmp_path / "model"))

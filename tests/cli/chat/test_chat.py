@@ -62,6 +62,7 @@ def test_the_model_can_come_from_the_environment() -> None:
     assert lmwire("chat", "--worker", MOCK_WORKER, "-p", "hello", LMWIRE_MODEL="mock").stdout == "hello\n"
 
 
+@pytest.mark.nightly  # the next test shows it of every option
 def test_options_reach_the_request() -> None:
     assert lmwire(*MOCK, "-p", "one two three ", "--max-tokens", "2").stdout == "one two \n"
 
@@ -146,9 +147,14 @@ def test_an_empty_prompt_is_an_error() -> None:
     [
         (["chat", "nowhere", "--worker", MOCK_WORKER], "`lmwire models` lists what is on this machine"),
         ([*MOCK, "--temperature", "-1"], "`temperature`"),
-        ([*MOCK, "--adapter", "/adapters/poet"], "adapter_path"),
-        ([*MOCK, "--draft", "/models/small"], "draft_path"),
-        ([*MOCK, "--kv-bits", "8"], "kv_bits"),
+        *(
+            pytest.param([*MOCK, option, value], field, marks=pytest.mark.nightly)  # as the temperature
+            for option, value, field in (
+                ("--adapter", "/adapters/poet", "adapter_path"),
+                ("--draft", "/models/small", "draft_path"),
+                ("--kv-bits", "8", "kv_bits"),
+            )
+        ),
         (["chat", "mock", "--worker", "no-such-program"], "no-such-program"),
         (["chat", "mock", "--worker", "echo"], "does not answer as a worker"),
     ],

@@ -45,6 +45,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program() -> None:
         assert terminal.wait() == 0
 
 
+@pytest.mark.nightly  # test_chat_session.py shows it without a terminal
 def test_an_image_can_be_sent_in_the_middle_of_it(tmp_path: Path) -> None:
     (tmp_path / "an image.png").write_text("image")
     with Terminal(*RECITING) as terminal:
@@ -98,6 +99,7 @@ def test_ctrl_c_ends_a_program_that_has_one_prompt() -> None:
         assert terminal.wait() == 130
 
 
+@pytest.mark.nightly  # test_chat_session.py shows it without a terminal
 def test_a_refused_turn_is_reported_and_the_conversation_continues() -> None:
     with Terminal(*SHORT, "--temperature", "-1") as terminal:
         terminal.read_until(PROMPT)
@@ -106,6 +108,7 @@ def test_a_refused_turn_is_reported_and_the_conversation_continues() -> None:
         terminal.read_until(PROMPT)
 
 
+@pytest.mark.nightly  # test_chat_display.py shows it without a terminal
 def test_reasoning_is_shown_before_the_answer() -> None:
     with Terminal(*RECITING) as terminal:
         terminal.read_until(PROMPT)
@@ -114,6 +117,7 @@ def test_reasoning_is_shown_before_the_answer() -> None:
         terminal.read_until("Done.")
 
 
+@pytest.mark.nightly  # test_chat_session.py shows it without a terminal
 def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
     with Terminal(*RECITING) as terminal:
         terminal.read_until(PROMPT)
@@ -125,6 +129,7 @@ def test_a_tool_call_is_shown_and_its_result_asked_for() -> None:
         terminal.read_until(PROMPT)
 
 
+@pytest.mark.nightly  # test_ctrl_c_stops_the_answer_and_not_the_program quits with one
 def test_slash_commands_are_not_sent_to_the_model() -> None:
     with Terminal(*SHORT) as terminal:
         terminal.read_until(PROMPT)
