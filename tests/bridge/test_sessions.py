@@ -99,27 +99,31 @@ def test_max_tokens_is_256_unless_given(bridge: Bridge) -> None:
     assert bridge.rest()[-1] == {"done": True, "tokens_generated": 256}
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"temperature": -3},
-        {"temperature": 1000},
-        {"top_p": 0},
-        {"top_p": -1},
-        {"top_p": 7},
-        {"top_k": -5},
-        {"top_k": 2.0},
-        {"min_p": 2},
-        {"repeat_penalty": 0},
-        {"repeat_penalty": 1.0},
-        {"repeat_penalty": 99},
-        {"max_tokens": -2},
-        {"voice": "loud", "top_p": None},
-    ],
-)
-def test_out_of_range_values_are_clamped_and_unknown_fields_ignored(bridge: Bridge, settings: dict[str, Any]) -> None:
-    bridge.send({"cmd": "load", "path": "mock"}, {"cmd": "generate", "prompt": "a", **settings})
-    assert bridge.rest()[-1]["done"] is True
+ODD_SETTINGS: list[dict[str, Any]] = [
+    {"temperature": -3},
+    {"temperature": 1000},
+    {"top_p": 0},
+    {"top_p": -1},
+    {"top_p": 7},
+    {"top_k": -5},
+    {"top_k": 2.0},
+    {"min_p": 2},
+    {"repeat_penalty": 0},
+    {"repeat_penalty": 1.0},
+    {"repeat_penalty": 99},
+    {"max_tokens": -2},
+    {"voice": "loud", "top_p": None},
+]
+
+
+def test_out_of_range_values_are_clamped_and_unknown_fields_ignored(bridge: Bridge) -> None:
+    bridge.send({"cmd": "load", "path": "mock"})
+    bridge.send(*({"cmd": "generate", "prompt": "a", "max_tokens": 1, **settings} for settings in ODD_SETTINGS))
+    loaded, *lines = bridge.rest()
+    assert loaded == LOADED
+    ends = [line for line in lines if "token" not in line]
+    for settings, end in zip(ODD_SETTINGS, ends, strict=True):
+        assert end.get("done") is True, settings
 
 
 def test_clamped_and_ignored_fields_are_reported_on_stderr(bridge: Bridge) -> None:
@@ -129,29 +133,31 @@ def test_clamped_and_ignored_fields_are_reported_on_stderr(bridge: Bridge) -> No
     assert "'voice'" in err
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "nonsense",
-        "[1]",
-        '{"cmd":5}',
-        "{}",
-        '{"cmd":"chat","messages":"hi"}',
-        '{"cmd":"chat","messages":["hi"]}',
-        '{"cmd":"chat","messages":[{"role":5,"content":"hi"}]}',
-        '{"cmd":"chat","messages":[{"role":"user","content":5}]}',
-        '{"id":"x","cmd":"info"}',
-        '{"cmd":"generate","prompt":5}',
-    ],
-)
-def test_a_bad_request_gets_an_error_in_its_turn(bridge: Bridge, bad: str) -> None:
+BAD = [
+    "nonsense",
+    "[1]",
+    '{"cmd":5}',
+    "{}",
+    '{"cmd":"chat","messages":"hi"}',
+    '{"cmd":"chat","messages":["hi"]}',
+    '{"cmd":"chat","messages":[{"role":5,"content":"hi"}]}',
+    '{"cmd":"chat","messages":[{"role":"user","content":5}]}',
+    '{"id":"x","cmd":"info"}',
+    '{"cmd":"generate","prompt":5}',
+]
+
+
+def test_a_bad_request_gets_an_error_in_its_turn(bridge: Bridge) -> None:
     bridge.send({"cmd": "load", "path": "mock"})
-    bridge.write(bad + "\n")
-    bridge.send({"cmd": "generate", "prompt": "a", "max_tokens": 1})
-    loaded, error, *rest = bridge.rest()
+    for bad in BAD:
+        bridge.write(bad + "\n")
+        bridge.send({"cmd": "generate", "prompt": "a", "max_tokens": 1})
+    loaded, *lines = bridge.rest()
     assert loaded == LOADED
-    assert list(error) == ["error"]
-    assert rest == [{"token": "a", "token_id": 0}, {"done": True, "tokens_generated": 1}]
+    assert len(lines) == 3 * len(BAD)
+    for bad, error, *rest in zip(BAD, lines[::3], lines[1::3], lines[2::3], strict=True):
+        assert list(error) == ["error"], bad
+        assert rest == [{"token": "a", "token_id": 0}, {"done": True, "tokens_generated": 1}], bad
 
 
 def test_without_a_model_a_generate_gets_an_error(bridge: Bridge) -> None:

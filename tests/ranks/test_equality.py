@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from lmwire import DEFAULT_COMMAND
 from random_model import write_model
 from support.process.ranked_worker import RankedWorker
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import start_on_thread
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +81,7 @@ def answers(worker: WorkerProcess, model: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def one() -> Iterator[WorkerProcess]:
-    with WorkerProcess() as worker:
+    with WorkerProcess(command=[*DEFAULT_COMMAND], start=start_on_thread) as worker:
         yield worker
 
 
@@ -105,10 +107,10 @@ def test_ranks_answer_as_one_process(
     assert got == expected
 
 
-def joined(worker: WorkerProcess, model: Path, seed: int) -> dict[str, dict[int, list[int]]]:
+def joined(worker: WorkerProcess, model: Path, seed: int, count: int) -> dict[str, dict[int, list[int]]]:
     """Load a model, let requests join, stop and be cancelled at random, and return the tokens of each answer."""
     choose = random.Random(seed)
-    ids = [f"r{number}" for number in range(40)]
+    ids = [f"r{number}" for number in range(count)]
     worker.load(model)
     for number, id in enumerate(ids):
         request = {
@@ -130,14 +132,16 @@ def joined(worker: WorkerProcess, model: Path, seed: int) -> dict[str, dict[int,
     return {id: tokens(worker, id) for id in ids}
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 5))])
+@pytest.mark.parametrize(
+    ("seed", "count"), [(0, 15), *(pytest.param(seed, 40, marks=pytest.mark.nightly) for seed in range(5))]
+)
 def test_ranks_answer_as_one_process_through_joins_cancels_and_stops(
-    one: WorkerProcess, folder_of: Callable[[str], Path], seed: int
+    one: WorkerProcess, folder_of: Callable[[str], Path], seed: int, count: int
 ) -> None:
     """A cancel may come later in one of them, so each answer is compared as far as both go."""
-    expected = joined(one, folder_of("qwen3"), seed)
+    expected = joined(one, folder_of("qwen3"), seed, count)
     with RankedWorker(2) as worker:
-        got = joined(worker, folder_of("qwen3"), seed)
+        got = joined(worker, folder_of("qwen3"), seed, count)
     for id, choices in got.items():
         for choice, found in choices.items():
             alone = expected[id].get(choice, [])

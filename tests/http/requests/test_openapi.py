@@ -39,7 +39,7 @@ expected-statuses = ["2xx", "3xx", "4xx", "501"]
 """A slow machine sends fewer requests."""
 SAME_BODY = "/v1/messages/count_tokens"
 """It takes what /v1/messages takes, but for the options."""
-SAMPLE = ["/health", "/v1/models", "/v1/completions", "/api/generate", "/v1/rerank"]
+SAMPLE = ["/health", "/v1/models", "/v1/completions"]
 """Paths for each commit, without lists of messages, whose bounds are megabytes. That a body's schema is its Struct's is
 tested above."""
 
