@@ -16,7 +16,8 @@ from random_model import write_model
 from support.models.chat_templates import GEMMA3, QWEN3
 from support.models.templated_model import write_templated_model
 from support.process.bridge_host import BRIDGE, Bridge
-from support.process.worker_process import SECONDS, WorkerProcess
+from support.process.worker_process import SECONDS
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,7 @@ def chat(*messages: Any, **settings: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def wire_ids() -> Iterator[TokenIds]:
     """Return a function that returns the token ids of a prompt's greedy answer in version 1."""
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
 
         def wire_ids(model: Path, prompt: str) -> list[int]:
             id = f"{len(worker.events)}"
@@ -127,7 +128,7 @@ def test_max_tokens_minus_one_is_no_limit(tmp_path: Path) -> None:
 
 def test_each_counted_token_has_one_line_the_end_of_turn_too(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", end_scale=3)
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         worker.load(str(model))
         done = worker.call({"id": "g", "cmd": "generate", "prompt": "hello", "max_tokens": 200})
         assert done["finish_reason"] == "stop"

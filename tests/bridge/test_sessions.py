@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 
 from random_model import write_model
 from support.process.bridge_host import BRIDGE, Bridge
-from support.process.worker_process import SECONDS, WorkerProcess
+from support.process.worker_process import SECONDS
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +176,7 @@ def test_a_real_model_answers_a_bridge_as_it_answers_version_1(tmp_path: Path) -
     model = str(write_model(tmp_path / "model", end_scale=0))
     settings = {"max_tokens": 40, "temperature": 0, "top_p": 0, "top_k": 0, "min_p": 0}
     messages = [{"role": "user", "content": "hello"}]
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         loaded = worker.load(model)
         worker.call({"id": "g", "cmd": "generate", "prompt": "hello", "max_tokens": 40})
         worker.call({"id": "c", "cmd": "chat", "messages": messages, "max_tokens": 40, "repetition_penalty": 1.5})

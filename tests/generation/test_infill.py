@@ -10,7 +10,7 @@ from lmwire_protocol import ContextFile, Generate
 from lmwire_worker.engine.interface import TokenDelta
 from lmwire_worker.generation.runner import GenerationRunner
 from support.models.infill_tokenizers import QWEN, write_infill_model
-from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import RealOnThread
 from support.runners.generation_runners import ask, expected, open_runner
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def test_the_other_files_come_from_the_cache_the_next_time(runner: GenerationRun
 
 
 def test_a_worker_fills_a_gap_and_says_so(folder: Path) -> None:
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         features = worker.call({"id": "hello", "cmd": "hello"})["features"]
         assert {"generate.suffix", "generate.context_files"} <= {*features}
         assert "suffix" in worker.call({"id": "load", "cmd": "load", "path": str(folder)})["capabilities"]

@@ -14,7 +14,7 @@ from lmwire_worker.generation import solo_prefill
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
-from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import RealOnThread
 from support.runners.generation_runners import EACH_FAMILY, FolderOf, RunnerOf, ask, open_runner, stock
 
 pytestmark = pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_prompt_beyond_the_limit_is_refused(runner_of: RunnerOf, monkeypatch: 
 
 
 def test_a_worker_sends_them_in_events_without_text(tmp_path: Path) -> None:
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         assert (
             worker.call({"id": "load", "cmd": "load", "path": str(write_model(tmp_path / "model"))})["event"] == "done"
         )

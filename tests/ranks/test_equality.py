@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from lmwire import DEFAULT_COMMAND
 from random_model import write_model
 from support.process.ranked_worker import RankedWorker
 from support.process.worker_process import Event, WorkerProcess
-from support.process.worker_thread import start_on_thread
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +80,7 @@ def answers(worker: WorkerProcess, model: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def one() -> Iterator[WorkerProcess]:
-    with WorkerProcess(command=[*DEFAULT_COMMAND], start=start_on_thread) as worker:
+    with RealOnThread() as worker:
         yield worker
 
 

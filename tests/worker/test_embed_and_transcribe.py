@@ -1,4 +1,4 @@
-"""Vectors and transcripts over a real worker's pipes, from tiny models with random weights."""
+"""Vectors and transcripts of a real worker, over its pipes, from tiny models with random weights."""
 
 import base64
 import struct
@@ -12,6 +12,7 @@ from random_model import write_model
 from support.models.random_embeddings import write_embedding_model
 from support.models.random_speech import recording, write_whisper
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def worker(folders: dict[str, Path]) -> Iterator[WorkerProcess]:
-    with WorkerProcess("--media-dir", str(folders["text"].parent)) as worker:
+    with RealOnThread("--media-dir", str(folders["text"].parent)) as worker:
         yield worker
 
 

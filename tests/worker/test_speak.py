@@ -9,6 +9,7 @@ import pytest
 from random_model import write_model
 from support.models.random_synthesis import write_qwen3_tts
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def worker(root: Path) -> Iterator[WorkerProcess]:
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         assert worker.load(write_qwen3_tts(root / "speaks", ends=False))["capabilities"] == ["speak"]
         yield worker
 
@@ -88,7 +89,7 @@ def test_other_commands_are_refused_with_what_the_model_can_serve(worker: Worker
 
 
 def test_a_model_of_text_refuses_to_speak(root: Path) -> None:
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         worker.load(write_model(root / "text"))
         refused = worker.call(speak("text"))
     assert refused["code"] == "unsupported" and "cannot serve speak" in refused["error"]

@@ -8,6 +8,7 @@ import pytest
 from support.models.chat_templates import GEMMA3
 from support.models.templated_model import write_templated_model
 from support.process.worker_process import WorkerProcess
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ GREETING = (message("assistant", "Welcome!"), message("user", "Hi"))
 
 
 def test_a_conversation_that_begins_with_the_assistant_is_answered_in_gemmas_template(tmp_path: Path) -> None:
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         worker.load(str(write_templated_model(tmp_path / "model", GEMMA3)))
         assert read_prompt(worker, "t", *GREETING).startswith(
             "<start_of_turn>user\n<end_of_turn>\n<start_of_turn>model\nWelcome!<end_of_turn>\n<start_of_turn>user\nHi"
@@ -40,7 +41,7 @@ def test_a_conversation_that_begins_with_the_assistant_is_answered_in_gemmas_tem
 def test_a_prompt_without_generation_prompt_keeps_the_end_of_the_turn_unless_it_is_continued(tmp_path: Path) -> None:
     turns = (message("user", "Hi"), message("assistant", "Well"))
     closed = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nWell<|im_end|>\n"
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         worker.load(str(write_templated_model(tmp_path / "model", CHATML)))
         assert read_prompt(worker, "closed", *turns, add_generation_prompt=False) == closed
         continued = {"add_generation_prompt": False, "continue_final_message": True}
@@ -58,7 +59,7 @@ def test_a_prompt_without_generation_prompt_keeps_the_end_of_the_turn_unless_it_
 
 def test_a_model_without_a_template_reads_a_line_for_each_message(tmp_path: Path) -> None:
     turns = (message("system", "Be brief."), message("user", "Hi"))
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         loaded = worker.load(str(write_templated_model(tmp_path / "model")))
         assert (loaded["chat_template_name"], "chat" in loaded["capabilities"]) == ("role_content", True)
         assert worker.call({"id": "i", "cmd": "info"})["chat_template_name"] == "role_content"
@@ -71,7 +72,7 @@ def test_a_model_without_a_template_reads_a_line_for_each_message(tmp_path: Path
 
 def test_a_load_may_name_the_format_of_tool_calls(tmp_path: Path) -> None:
     model = str(write_templated_model(tmp_path / "model"))
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         loaded = worker.load(model)
         assert loaded["tool_format"] == "json_tools"
         assert "so prompts describe json_tools" in loaded["tool_format_note"]
@@ -90,7 +91,7 @@ NAMED = {"default": "own {{ messages[0].content }}", "shout": "loud {{ messages[
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_load_chooses_one_of_a_models_templates(tmp_path: Path, listed: bool) -> None:
     model = str(write_templated_model(tmp_path / "model", named=NAMED, listed=listed))
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         assert "chat_template_name" not in worker.load(model)
         assert read_prompt(worker, "own", message("user", "Hi")) == "own Hi"
         assert worker.load(model, "named", chat_template_name="shout")["chat_template_name"] == "shout"
@@ -106,7 +107,7 @@ def test_a_load_chooses_a_template_of_a_folder(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "plain.jinja").write_text("plain {{ messages[0].content }}")
     (folder / "shout.jinja").write_text("the operator's {{ messages[0].content }}")
-    with WorkerProcess("--template-dir", str(folder)) as worker:
+    with RealOnThread("--template-dir", str(folder)) as worker:
         assert worker.load(model, "plain", chat_template_name="plain")["chat_template_name"] == "plain"
         assert read_prompt(worker, "t", message("user", "Hi")) == "plain Hi"
         worker.load(model, "file", chat_template_name="plain.jinja")
@@ -124,7 +125,7 @@ def test_a_templates_name_cannot_reach_out_of_the_folder(tmp_path: Path) -> None
     (folder / "broken.jinja").write_text("{% if %}")
     (folder / "bytes.jinja").write_bytes(b"\xff")
     (folder / "folder.jinja").mkdir()
-    with WorkerProcess("--template-dir", str(folder)) as worker:
+    with RealOnThread("--template-dir", str(folder)) as worker:
         worker.load(model)
         for name in ("../secret", "..", ".", "/etc/passwd", str(secret), "a/b", "link", "broken", "bytes", "folder"):
             error = worker.call({"id": "l", "cmd": "load", "path": model, "chat_template_name": name})
@@ -135,7 +136,7 @@ def test_a_templates_name_cannot_reach_out_of_the_folder(tmp_path: Path) -> None
 def test_a_template_of_the_folder_runs_in_the_sandbox(tmp_path: Path) -> None:
     model = str(write_templated_model(tmp_path / "model", CHATML))
     (tmp_path / "greedy.jinja").write_text("{{ 'x'.ljust(99999999999) }}")
-    with WorkerProcess("--template-dir", str(tmp_path)) as worker:
+    with RealOnThread("--template-dir", str(tmp_path)) as worker:
         worker.load(model, chat_template_name="greedy")
         error = worker.call({"id": "c", "cmd": "chat", "messages": [message("user", "Hi")], "max_tokens": 1})
         assert (error["code"], "memory" in error["error"]) == ("invalid_request", True)
@@ -147,7 +148,7 @@ THINKS = CHATML.replace("assistant\n{% endif", "assistant\n<think>{% endif") + "
 
 def test_a_model_reports_the_efforts_that_its_template_takes_and_gets_them(tmp_path: Path) -> None:
     template = "Effort: {{ reasoning_effort or 'medium' }}\n" + THINKS
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         loaded = worker.load(str(write_templated_model(tmp_path / "model", template)))
         assert loaded["reasoning_efforts"] == ["low", "medium", "high"]
         assert worker.call({"id": "info", "cmd": "info"})["reasoning_efforts"] == loaded["reasoning_efforts"]
@@ -157,7 +158,7 @@ def test_a_model_reports_the_efforts_that_its_template_takes_and_gets_them(tmp_p
 
 def test_an_effort_that_the_template_does_not_take_limits_the_reasoning(tmp_path: Path) -> None:
     chat = {"cmd": "chat", "messages": [message("user", "Hi")], "reasoning_effort": "minimal", "max_tokens": 270}
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         assert worker.load(str(write_templated_model(tmp_path / "model", THINKS)))["reasoning_efforts"] == []
         done = worker.call({"id": "a", **chat})
         assert "</think>" not in worker.text("a")

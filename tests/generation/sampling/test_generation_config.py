@@ -10,6 +10,7 @@ from lmwire_protocol.events import SamplingDefaults
 from lmwire_worker.models.model_info import read_sampling_defaults
 from random_model import write_model
 from support.process.worker_process import Event, WorkerProcess
+from support.process.worker_thread import RealOnThread
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ def load(worker: WorkerProcess, id: str, folder: Path, **fields: Any) -> Event:
 
 def test_a_request_that_sets_nothing_has_the_values_of_the_model(tmp_path: Path) -> None:
     folder = configured(write_model(tmp_path / "model"), do_sample=True, eos_token_id=[1], **SAMPLED)
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         assert "load.generation_config" in worker.call({"id": "hello", "cmd": "hello"})["features"]
         assert "sampling_defaults" not in load(worker, "off", folder)
         greedy = tokens(worker, "greedy")
@@ -57,7 +58,7 @@ def test_a_request_that_sets_nothing_has_the_values_of_the_model(tmp_path: Path)
 def test_sampling_defaults_apply_to_chats_and_to_requests_sent_before_the_load_ended(tmp_path: Path) -> None:
     folder = configured(write_model(tmp_path / "model"), temperature=1.5, do_sample=True)
     chat = {"cmd": "chat", "prompt": None, "messages": [{"role": "user", "content": "Hi"}]}
-    with WorkerProcess() as worker:
+    with RealOnThread() as worker:
         load(worker, "off", folder)
         wanted = tokens(worker, "wanted", **chat, temperature=1.5)
         worker.send(

@@ -192,7 +192,7 @@ def _options_of_mocks(command: Sequence[str]) -> list[list[str]] | None:
 
 
 def start_on_thread(command: Sequence[str], **_: object) -> WorkerThread:
-    """Start a fake or mock worker for a `WorkerProcess`. Ignores the keywords of a process."""
+    """Start a worker for a `WorkerProcess`. Ignores the keywords of a process."""
     return on_thread(command)
 
 
@@ -205,6 +205,17 @@ class MockOnThread(WorkerProcess):
 
     def __init__(self, *options: str) -> None:
         super().__init__(command=mock(*options), start=start_on_thread)
+
+
+class RealOnThread(WorkerProcess):
+    """A worker with real models on a thread, for tests of what its process does not change.
+
+    Args:
+        options: The command line of `lmwire worker`.
+    """
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(command=[*DEFAULT_COMMAND, *options], start=start_on_thread)
 
 
 def run_on_thread(command: Sequence[str], *requests: Event) -> WorkerOutput:
