@@ -11,7 +11,7 @@ from lmwire_http.app import ENDPOINTS
 from lmwire_http.http.context import make_app_state
 from lmwire_http.http.origin_guard import OriginGuard
 from lmwire_http.settings import Settings
-from support.http.http_server import MOCK, Server, served_process
+from support.http.http_server import MOCK, Server, served, served_process
 from support.http.raw_http import CHAT, Answer, RawClient, asked, chat_body, request
 
 EVIL = "http://evil.example"
@@ -28,15 +28,13 @@ PATHS = sorted({endpoint.path.replace("{model:path}", "mock").replace("{id}", "r
 @pytest.fixture(scope="module")
 def named_server() -> Iterator[Server]:
     """One with names of its own, which lets the pages of one origin ask."""
-    with served_process(
-        "--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND
-    ) as server:
+    with served("--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def any_origin_server() -> Iterator[Server]:
-    with served_process("--worker", MOCK, "--cors", "*") as server:
+    with served("--worker", MOCK, "--cors", "*") as server:
         yield server
 
 
@@ -153,7 +151,7 @@ def test_a_refused_request_is_logged_and_counted(mock_server: Server) -> None:
 @pytest.mark.slow
 def test_where_a_key_is_asked_for_the_key_decides() -> None:
     """A page does not know it, and clients come by names that only their network knows."""
-    with served_process("--worker", MOCK, "--api-key", "k-ada") as server:
+    with served("--worker", MOCK, "--api-key", "k-ada") as server:
         assert get(server, host="evil.example").status == 401
         assert get(server, host="evil.example", authorization="Bearer k-ada").status == 200
 
