@@ -1,5 +1,7 @@
 """Steps in which each row of several gets another number of tokens: each answer is the one that the row gets alone."""
 
+import itertools
+import random
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import ChoiceFormat, Generate, JsonSchemaFormat, RegexFormat
-from lmwire_worker.generation.batching import uneven
+from lmwire_worker.generation.batching import StepSpeeds, uneven
 from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
@@ -184,3 +186,13 @@ def test_what_such_steps_compute_is_cached_like_the_rest(runner: GenerationRunne
     warm = ask(runner, *follow)
     runner.clear_cache()
     assert warm == alone(runner, *follow)
+
+
+def test_whatever_the_clock_says_the_answers_are_the_same(
+    folder_of: FolderOf, family: str, grows_unevenly: None, expected: list[Answer]
+) -> None:
+    """It decides how wide each step is."""
+    chance, now = random.Random(7), itertools.count()
+    runner = open_runner(folder_of(family), draft_path="builtin:ngram")
+    runner.step_speeds = StepSpeeds(lambda: next(now) + chance.random() ** 9 * 1000)
+    assert said(ask(runner, *REQUESTS)) == said(expected)
