@@ -28,13 +28,15 @@ PATHS = sorted({endpoint.path.replace("{model:path}", "mock").replace("{id}", "r
 @pytest.fixture(scope="module")
 def named_server() -> Iterator[Server]:
     """One with names of its own, which lets the pages of one origin ask."""
-    with served("--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND) as server:
+    with served_process(
+        "--worker", MOCK, "--host-name", "studio.local", "--host-name", "Box", "--cors", FRIEND
+    ) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def any_origin_server() -> Iterator[Server]:
-    with served("--worker", MOCK, "--cors", "*") as server:
+    with served_process("--worker", MOCK, "--cors", "*") as server:
         yield server
 
 
