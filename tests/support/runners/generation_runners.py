@@ -221,6 +221,7 @@ def _open(folder: Path, fields: dict[str, Any], replace: Callable[[], None]) -> 
     assert isinstance(runner, GenerationRunner)
     runner.policy = SteadyPolicy()
     runner.step_speeds = None  # a busy machine would decide how wide a step is
+    runner.discard_batch()  # that of the load's trial has them
     return runner
 
 
