@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Collection
 from typing import Final, Self
 
 SAMPLES: Final = 5
@@ -56,7 +55,7 @@ class StepSpeeds:
         wide, plain = (self._durations.get(kind, ()) for kind in (_kind(rows, width), _kind(rows, 1)))
         if len(wide) < MIN_SAMPLES or len(plain) < MIN_SAMPLES:
             return gain >= MIN_GAIN
-        if (1 + gain) * median(plain) >= median(wide):
+        if (1 + gain) * _median(plain) >= _median(wide):
             return True
         self._refuse(_kind(rows, width))
         return False
@@ -65,6 +64,10 @@ class StepSpeeds:
         self._refusals[kind] = self._refusals.get(kind, 0) + 1
         if self._refusals[kind] == FORGOTTEN_AFTER:
             del self._durations[kind], self._refusals[kind]
+
+
+def _median(durations: Collection[float]) -> float:
+    return sorted(durations)[len(durations) // 2]  # the module statistics would make each start longer
 
 
 def _kind(rows: int, width: int) -> Kind:
