@@ -27,6 +27,12 @@ PLENTY = 10**9
 """Bytes for both models."""
 
 
+@pytest.fixture(autouse=True)
+def workers_as_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each worker a process: on a thread, it would report the memory of all models in this one."""
+    monkeypatch.setattr(replica, "AsyncWorker", AsyncWorker)
+
+
 @pytest.fixture(scope="module")
 def listing(tmp_path_factory: pytest.TempPathFactory) -> Listing:
     """Two models: the built-in one, and a copy of it."""
@@ -51,7 +57,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def commands(monkeypatch: pytest.MonkeyPatch, workers_as_processes: None) -> list[list[str]]:
     """The command lines of the workers that were started."""
     started: list[list[str]] = []
     make = replica.AsyncWorker

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,12 +50,10 @@ class RankedWorker(WorkerProcess):
 
 
 def _children(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        direct = [int(child) for child in file.read().split()]
-    threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if int(thread) != pid]
-    for thread in threads:
-        with open(f"/proc/{pid}/task/{thread}/children") as file:
-            direct += [int(child) for child in file.read().split()]
+    direct: list[int] = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{thread}/children") as file:
+            direct += [int(child) for child in file.read().split()]  # a thread may end before it is read
     return sorted(direct)
 
 
