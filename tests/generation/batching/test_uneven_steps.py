@@ -8,34 +8,26 @@ from typing import Any
 
 import pytest
 
-from lmwire_protocol import ChoiceFormat, Generate, JsonSchemaFormat, RegexFormat
+from lmwire_protocol import ChoiceFormat, Generate, RegexFormat
 from lmwire_worker.generation.batching import StepSpeeds, uneven
-from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
+from support.runners.forced_tokens import TRIP, step_by_step
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, open_runner
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = JsonSchemaFormat(
-    {
-        "type": "object",
-        "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-        "required": ["city", "days"],
-        "additionalProperties": False,
-    }
-)
 FIELDS: list[dict[str, Any]] = [
-    {"format": SCHEMA},
-    {"format": SCHEMA, "temperature": 1.2},
+    {"format": TRIP},
+    {"format": TRIP, "temperature": 1.2},
     {},
     {"format": RegexFormat(pattern="[ab]{3}(-fixed-text-){2}[ab]"), "temperature": 1.0, "repetition_penalty": 1.3},
     {"temperature": 1.0, "top_k": 20, "xtc_probability": 0.5},
     {"format": ChoiceFormat(choices=["a long answer that is forced", "another one that is forced"])},
-    {"format": SCHEMA, "logprobs": True, "top_logprobs": 2},
-    {"format": SCHEMA, "temperature": 1.2, "dry_multiplier": 2, "dry_allowed_length": 1, "min_tokens": 5},
+    {"format": TRIP, "logprobs": True, "top_logprobs": 2},
+    {"format": TRIP, "temperature": 1.2, "dry_multiplier": 2, "dry_allowed_length": 1, "min_tokens": 5},
     {"banned_strings": ["a", "e"], "temperature": 1.0},
-    {"format": SCHEMA, "stop": ["ty"]},
+    {"format": TRIP, "stop": ["ty"]},
 ]
 """The demands of the rows of one batch."""
 PROMPTS = ("Where to?", "Which of the many cities do you like the most?", "x", [7, 8, 9, 7, 8, 9, 7, 8], "Why?")
@@ -48,13 +40,6 @@ def _request(index: int, **fields: Any) -> Generate:
 REQUESTS = [_request(index, **fields) for index, fields in enumerate(FIELDS)]
 
 
-def alone(runner: GenerationRunner, *every: Generate) -> list[Answer]:
-    """Return the answers of requests, one after the other, step by step."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sequence, "forced_tokens", lambda *_: [])
-        return [ask(runner, request)[0] for request in every]
-
-
 @pytest.fixture(scope="module", params=["qwen3", "llama"])
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -63,7 +48,7 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def expected(folder_of: FolderOf, family: str) -> list[Answer]:
     """The answers to `REQUESTS` that a row gets alone, step by step."""
-    return alone(open_runner(folder_of(family)), *REQUESTS)
+    return step_by_step(open_runner(folder_of(family)), *REQUESTS)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +114,7 @@ def test_a_draft_model_that_is_right_saves_steps_of_all_rows(folder_of: FolderOf
 
 
 def test_rows_of_a_format_save_most_of_their_steps(runner: GenerationRunner) -> None:
-    every = [Generate(prompt=prompt, max_tokens=60, format=SCHEMA, cache="off") for prompt in PROMPTS]
+    every = [Generate(prompt=prompt, max_tokens=60, format=TRIP, cache="off") for prompt in PROMPTS]
     longest = max(len(answer.token_ids) for answer in ask(runner, *every))
     assert count_steps(runner, *every) < longest / 2 + len(every)
 
@@ -178,14 +163,14 @@ def test_a_cancel_leaves_the_other_answers_as_they_are(runner: GenerationRunner,
 def test_what_such_steps_compute_is_cached_like_the_rest(runner: GenerationRunner) -> None:
     runner.clear_cache()
     prompts = [[(step * position) % 200 + 5 for position in range(80)] for step in (7, 11, 13)]
-    answers = ask(runner, *[Generate(prompt=prompt, max_tokens=60, format=SCHEMA) for prompt in prompts])
+    answers = ask(runner, *[Generate(prompt=prompt, max_tokens=60, format=TRIP) for prompt in prompts])
     follow = [
         Generate(prompt=[*prompt, *answer.token_ids, 9, 9], max_tokens=8)
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
     warm = ask(runner, *follow)
     runner.clear_cache()
-    assert warm == alone(runner, *follow)
+    assert warm == step_by_step(runner, *follow)
 
 
 def test_whatever_the_clock_says_the_answers_are_the_same(

@@ -4,22 +4,13 @@ from typing import Any
 
 import pytest
 
-from lmwire_protocol import Chat, ChoiceFormat, Generate, JsonSchemaFormat, RegexFormat
+from lmwire_protocol import ChoiceFormat, Generate, RegexFormat
 from lmwire_worker.generation.batching.rows import MAX_FOLLOWING_TOKENS
-from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.runner import GenerationRunner
-from support.runners.generation_runners import Answer, Driver, RunnerOf, ask
+from support.runners.forced_tokens import TRIP, step_by_step
+from support.runners.generation_runners import Driver, RunnerOf, ask
 
 pytestmark = pytest.mark.slow
-
-SCHEMA = JsonSchemaFormat(
-    {
-        "type": "object",
-        "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-        "required": ["city", "days"],
-        "additionalProperties": False,
-    }
-)
 
 
 @pytest.fixture
@@ -28,14 +19,8 @@ def runner(runner_of: RunnerOf) -> GenerationRunner:
 
 
 def request(**fields: Any) -> Generate:
-    fields = {"prompt": "Where to?", "max_tokens": 60, "format": SCHEMA, "cache": "off", **fields}
+    fields = {"prompt": "Where to?", "max_tokens": 60, "format": TRIP, "cache": "off", **fields}
     return Generate(**fields)
-
-
-def step_by_step(runner: GenerationRunner, *requests: Generate | Chat) -> list[Answer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sequence, "forced_tokens", lambda *_: [])
-        return ask(runner, *requests)
 
 
 def count_steps(runner: GenerationRunner, request: Generate) -> int:
