@@ -192,6 +192,7 @@ def test_a_damaged_image_of_a_later_group_is_named_by_its_own_place(seeing_serve
         {"chunk": 1, "n": 2},
         {"chunk": 1, "functions": [{"name": "look"}]},
         {"extra_body": {"chunk": 1, "response_prefix": "It"}},
+        {"extra_body": {"chunk": 1, "verbose": True}},
     ],
 )
 def test_a_wrong_group_is_refused(seeing_server: Server, seeing_folder: Path, fields: Any) -> None:

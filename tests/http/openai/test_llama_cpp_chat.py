@@ -9,7 +9,7 @@ import pytest
 from support.http.http_server import Server
 from support.http.raw_http import CHAT, asked
 
-FIELDS: Final = ("timings_per_token", "return_progress")
+FIELDS: Final = ("timings_per_token", "return_progress", "verbose")
 
 
 def ask(server: Server, **fields: Any) -> bytes:
@@ -87,3 +87,19 @@ def test_with_timings_per_token_each_part_of_the_answer_has_the_times_so_far(tin
 def test_a_whole_answer_has_the_times_too(tiny_server: Server) -> None:
     assert "timings" not in json.loads(ask(tiny_server))
     assert json.loads(ask(tiny_server, timings_per_token=True))["timings"]["predicted_n"] == 5
+
+
+@pytest.mark.slow
+def test_a_verbose_answer_shows_the_prompt_that_the_model_was_given(tiny_server: Server) -> None:
+    conversation = {"messages": [{"role": "user", "content": "Who are you?"}], "prefix": "I am"}
+    rendered = asked(tiny_server.url, "POST", "/apply-template", conversation).json["prompt"]
+    assert "Who are you?" in rendered
+    whole = json.loads(ask(tiny_server, verbose=True, prefix="I am"))
+    *before, last = chunks(tiny_server, verbose=True, prefix="I am")
+    assert whole["__verbose"] == last["__verbose"] == {"prompt": rendered}
+    assert not any("__verbose" in chunk for chunk in before)
+
+
+@pytest.mark.parametrize("fields", [{}, {"verbose": False}, {"verbose": None}, {"timings_per_token": True}])
+def test_other_answers_do_not_show_it(mock_server: Server, fields: Any) -> None:
+    assert "__verbose" not in json.loads(ask(mock_server, model="mock", **fields))

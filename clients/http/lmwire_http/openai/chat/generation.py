@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
+
 from lmwire import MessageDict
 from lmwire_protocol import events
 
@@ -11,7 +13,7 @@ from ...errors import RenameField
 from ...http.context import RequestContext
 from ...http.endpoint import Json
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
-from ...inference.chat import count_prompt_tokens, run_chat
+from ...inference.chat import count_prompt_tokens, render_prompt, run_chat
 from ...inference.generation import Generation
 from ...inference.media import new_media
 from ...inference.timings import TimingsSoFar
@@ -19,7 +21,7 @@ from ..messages import wire_messages
 from ..request_fields import usage_chunk, usage_so_far
 from ..response_fields import ProgressTracker, new_identity
 from .request import ChatRequest, chat_options, client_field, is_for_llama_cpp, wants_logprobs
-from .response import ChoiceParts, chat_completion, collect_choices
+from .response import ChoiceParts, Verbose, chat_completion, collect_choices
 from .stream import ChatStreamEncoder
 
 IMAGE_ANSWER_TOKENS: Final = 2048
@@ -63,6 +65,7 @@ class ChatGeneration:
 
     async def whole(self) -> Json:
         """Return the whole chat completion."""
+        self.encoder.verbose = await self._verbose()
         async with self.generation(self.messages) as generation:
             choices = await self.choices(generation)
         return self.completion(choices, generation.result)
@@ -81,8 +84,22 @@ class ChatGeneration:
             has_functions=self.body.functions is not None,
             reasoning_field=self.context.state.settings.reasoning_field,
             has_timings=is_for_llama_cpp(self.body),
+            verbose=self.encoder.verbose,
         )
         return Json(whole)
+
+    async def _verbose(self) -> Verbose | UnsetType:
+        """Return the prompt, if the request wants to see it."""
+        if not self.body.verbose:
+            return UNSET
+        prompt = await render_prompt(
+            self.context,
+            self.body.model,
+            self.messages,
+            self._options,
+            rename=lambda field: client_field(self.body, field),
+        )
+        return Verbose(prompt=prompt)
 
     async def count_tokens(self) -> int:
         """Return the number of the prompt's tokens. Nothing is generated."""
@@ -96,6 +113,7 @@ class ChatGeneration:
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the chat completion's chunks as they come."""
+        self.encoder.verbose = await self._verbose()
         async with self.generation(self.messages, progress_of=0) as generation:
             async for batch in generation:
                 if frames := self._progress.begin_answer() + self.encoder.deltas(batch, 0):

@@ -109,6 +109,8 @@ class ChatRequest(GenerationParams, kw_only=True, forbid_unknown_fields=True):
     """Report the progress of the prompt in chunks of a stream, as llama.cpp does."""
     timings_per_token: bool | None = None
     """Report the times so far in each chunk of a stream with a part of the answer, as llama.cpp does."""
+    verbose: bool | None = None
+    """Show the text of the prompt in the answer, as llama.cpp does."""
     strict_media: bool | None = None
     """Reject images and sounds that the model does not take. If absent, only those after the last answer."""
 
@@ -196,7 +198,7 @@ def wants_logprobs(body: ChatRequest) -> bool:
 
 def is_for_llama_cpp(body: ChatRequest) -> bool:
     """Return whether a client of llama.cpp's server sent the request: it asks for what that server alone reports."""
-    return bool(body.timings_per_token or body.return_progress)
+    return bool(body.timings_per_token or body.return_progress or body.verbose)
 
 
 def image_group_size(body: ChatRequest, default: int | None) -> int | None:
@@ -209,8 +211,9 @@ def image_group_size(body: ChatRequest, default: int | None) -> int | None:
     Raises:
         ApiError: The request asks for groups of images, and its answer cannot come in parts.
     """
-    for name in ("tools", "functions", "n", "response_format", "format", "grammar", "prefix"):
-        if (value := getattr(body, name)) and value != 1:
+    for name in ("tools", "functions", "n", "response_format", "format", "grammar", "prefix", "verbose"):
+        value = getattr(body, name)
+        if value is True or (value and value != 1):  # one choice comes in parts
             if body.chunk is not None:
                 raise invalid_field(f"chunk: the answer comes in parts, which {name} does not allow", "chunk")
             return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from lmwire import Answer, TokenDelta, ToolCallDelta
 from lmwire_protocol import events
@@ -61,6 +61,13 @@ class ChatChoice(Struct, kw_only=True):
     """The stop string that ended the answer."""
 
 
+class Verbose(Struct, kw_only=True):
+    """The prompt, as llama.cpp's server shows it for a request with `verbose`."""
+
+    prompt: str
+    """The text of the prompt, special tokens included."""
+
+
 class ChatCompletion(Struct, kw_only=True):
     """The answers to a conversation."""
 
@@ -74,7 +81,9 @@ class ChatCompletion(Struct, kw_only=True):
     choices: list[ChatChoice]
     usage: Usage
     timings: Timings | UnsetType = UNSET
-    """Present if the request has `timings_per_token` or `return_progress`, as in llama.cpp's server."""
+    """Present if the request has `timings_per_token`, `return_progress` or `verbose`, as in llama.cpp's server."""
+    verbose: Verbose | UnsetType = field(name="__verbose", default=UNSET)
+    """Present if the request has `verbose`."""
 
 
 class ChoiceParts(NamedTuple):
@@ -118,6 +127,7 @@ def chat_completion(
     has_functions: bool,
     reasoning_field: ReasoningField,
     has_timings: bool,
+    verbose: Verbose | UnsetType,
 ) -> ChatCompletion:
     """Return the response.
 
@@ -128,6 +138,7 @@ def chat_completion(
         has_functions: Whether the request has `functions`, the format before tools.
         reasoning_field: Name of the reasoning.
         has_timings: Whether the response has the times.
+        verbose: The prompt, if it is shown.
 
     Raises:
         ApiError: The server has cancelled the answers.
@@ -146,6 +157,7 @@ def chat_completion(
         ],
         usage=total_usage(result),
         timings=make_timings(result) if has_timings else UNSET,
+        verbose=verbose,
     )
 
 

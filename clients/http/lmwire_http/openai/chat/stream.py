@@ -2,7 +2,7 @@
 
 For each choice: the role; reasoning, text and tool calls as they come; the finish reason. Then the usage, if requested,
 and `[DONE]`. In a stream for a client of llama.cpp's server, the content beside the role is null, and the last chunk
-has the times.
+has the times, and the prompt if it was asked for.
 
 Tool calls are streamed, since an argument can be a whole file. A call can turn out to be invalid ([Q-2]), but sent
 chunks cannot be withdrawn. So the braces that would make the arguments valid are held back until the call is complete.
@@ -13,7 +13,7 @@ text is never sent as content as well. White space is held back until text follo
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from lmwire import TokenDelta, ToolCallDelta
 from lmwire_protocol import events
@@ -25,7 +25,7 @@ from ...inference.timings import Timings, TimingsSoFar, make_timings
 from ...settings import ReasoningField
 from ..request_fields import UsageChunk
 from ..response_fields import PromptProgress, ResponseIdentity, Usage, UsageSoFar, total_usage
-from .response import ChatFinishReason, chat_finish_reason, reasoning_fields
+from .response import ChatFinishReason, Verbose, chat_finish_reason, reasoning_fields
 
 
 class FunctionDelta(Struct, kw_only=True, gc=False):
@@ -86,10 +86,12 @@ class Chunk(Struct, kw_only=True):
     prompt_progress: PromptProgress | UnsetType = UNSET
     """Present, if requested, in chunks that come while the prompt is processed."""
     timings: Timings | UnsetType = UNSET
-    """Present in the last chunk of a stream with `timings_per_token` or `return_progress`, as in llama.cpp's server.
+    """Present in the last chunk of a stream for a client of llama.cpp's server.
 
-    With the former, chunks with a part of the answer have the times so far.
+    With `timings_per_token`, chunks with a part of the answer have the times so far.
     """
+    verbose: Verbose | UnsetType = field(name="__verbose", default=UNSET)
+    """Present in the last chunk of a stream with `verbose`."""
 
 
 class ChatStreamEncoder:
@@ -124,6 +126,8 @@ class ChatStreamEncoder:
         self._reasoning_field: ReasoningField = reasoning_field
         self._is_for_llama_cpp = is_for_llama_cpp
         self._timings = timings
+        self.verbose: Verbose | UnsetType = UNSET
+        """The prompt, if the last chunk shows it."""
         self._texts: dict[tuple[int, str], TextEventTemplate] = {}
         """Templates by choice and channel: of reasoning from a choice's start, of content from its first text."""
         self._whitespace: dict[int, tuple[str, list[TokenLogprob]]] = {}
@@ -183,6 +187,7 @@ class ChatStreamEncoder:
             chunks.append(self._chunk(repeated, total_usage(result)))
         if self._is_for_llama_cpp:
             chunks[-1].timings = make_timings(result)
+            chunks[-1].verbose = self.verbose
         return b"".join([*map(data_event, chunks), DONE])
 
     def _counted_frames(self, delta: TokenDelta | ToolCallDelta, number: int) -> bytes:
