@@ -1,6 +1,12 @@
 """Speeds of steps: a wider one is made if its tokens are worth its time, which is arithmetic with durations."""
 
-from lmwire_worker.generation.batching.step_speeds import FORGOTTEN_AFTER, MIN_GAIN, StepSpeeds, StepWatch
+from lmwire_worker.generation.batching.step_speeds import (
+    FIRST_PATIENCE,
+    MAX_PATIENCE,
+    MIN_GAIN,
+    StepSpeeds,
+    StepWatch,
+)
 from support.runners.clock import Clock
 
 
@@ -9,7 +15,7 @@ def known(plain_s: float, wide_s: float, rows: int = 8, width: int = 4) -> StepS
     speeds = StepSpeeds()
     for seconds in (9.0, plain_s, plain_s, plain_s):
         speeds.note(rows, 1, seconds)
-    for seconds in (9.0, wide_s, wide_s):
+    for seconds in (9.0, wide_s, wide_s, wide_s):
         speeds.note(rows, width, seconds)
     return speeds
 
@@ -45,8 +51,13 @@ def test_one_slow_step_decides_nothing() -> None:
 
 def test_a_kind_that_was_refused_long_enough_gets_another_chance() -> None:
     speeds = known(1.0, 4.0)
-    assert not any(speeds.is_worth_it(8, 4, 1.0) for _ in range(FORGOTTEN_AFTER))
-    assert speeds.is_worth_it(8, 4, 1.0)
+    patience = FIRST_PATIENCE
+    for _ in range(9):
+        assert not any(speeds.is_worth_it(8, 4, 1.0) for _ in range(patience))
+        patience = min(2 * patience, MAX_PATIENCE)
+        for _ in range(4):
+            assert speeds.is_worth_it(8, 4, 1.0)
+            speeds.note(8, 4, 4.0)
 
 
 def test_a_step_lasts_until_its_tokens_are_known_without_what_comes_between() -> None:
@@ -62,8 +73,9 @@ def test_a_step_lasts_until_its_tokens_are_known_without_what_comes_between() ->
         with watch:
             clock.now += 2.0
             watch.know()
+            clock.now += 4.0
             watch.know()
             clock.now += 1.0
             watch.start(8, width)
         clock.now += 50.0
-    assert noted == [(8, 1, 3.0), (8, 4, 3.0)]
+    assert noted == [(8, 1, 7.0), (8, 4, 7.0)]

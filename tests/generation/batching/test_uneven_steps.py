@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import mlx.core as mx
 import pytest
+from mlx_lm.models import qwen3
 
 from lmwire_protocol import ChoiceFormat, Generate, RegexFormat
 from lmwire_worker.generation.batching import StepSpeeds, uneven
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
+from support.runners.clock import Clock
 from support.runners.forced_tokens import TRIP, step_by_step
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, open_runner
 
@@ -182,3 +185,25 @@ def test_whatever_the_clock_says_the_answers_are_the_same(
     runner.step_speeds = StepSpeeds(lambda: next(now) + chance.random() ** 9 * 1000)
     runner.discard_batch()
     assert said(ask(runner, *REQUESTS)) == said(expected)
+
+
+@pytest.mark.parametrize(("wide_s", "is_faster"), [(1.3, True), (30.0, False)])
+def test_steps_are_wide_where_the_model_is_fast_at_it(
+    folder_of: FolderOf, grows_unevenly: None, monkeypatch: pytest.MonkeyPatch, wide_s: float, is_faster: bool
+) -> None:
+    clock = Clock()
+    compute = qwen3.Model.__call__
+
+    def timed(model: qwen3.Model, inputs: mx.array, **options: Any) -> Any:
+        clock.now += 1.0 if inputs.shape[1] == 1 else wide_s
+        return compute(model, inputs, **options)
+
+    monkeypatch.setattr(qwen3.Model, "__call__", timed)
+    lines = RegexFormat(pattern="([ab]{20}-fixed-text-){9}")
+    every = [Generate(prompt=prompt, max_tokens=400, format=lines, cache="off") for prompt in PROMPTS]
+    runner = open_runner(folder_of("qwen3"))
+    steps = count_steps(runner, *every)
+    runner.step_speeds = StepSpeeds(clock)
+    runner.discard_batch()
+    count_steps(runner, *every)  # so that it knows
+    assert (count_steps(runner, *every) < 1.3 * steps) == is_faster

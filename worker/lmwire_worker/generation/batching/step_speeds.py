@@ -7,10 +7,12 @@ from typing import Final, Self
 
 SAMPLES: Final = 5
 """Newest durations of steps of one kind that count."""
-MIN_SAMPLES: Final = 2
+MIN_SAMPLES: Final = 3
 """Durations from which a kind is known."""
-FORGOTTEN_AFTER: Final = 256
-"""Refusals of a kind after which it is measured anew, since caches grow and other programs come and go."""
+FIRST_PATIENCE: Final = 16
+MAX_PATIENCE: Final = 256
+"""Refusals of a kind after which it is measured anew: at first few, since a device is slow with what it has not done
+before, then twice as many each time, since caches grow and other programs come and go."""
 MIN_GAIN: Final = 0.5
 """Tokens for each row that must be expected of a wider step while the durations are unknown."""
 
@@ -29,6 +31,7 @@ class StepSpeeds:
         self.clock = clock
         self._durations: dict[Kind, deque[float]] = {}
         self._refusals: dict[Kind, int] = {}
+        self._patience: dict[Kind, int] = {}
 
     def note(self, rows: int, width: int, seconds: float) -> None:
         """Record the duration of a step. The first one of a kind does not count: it may have compiled kernels.
@@ -62,7 +65,9 @@ class StepSpeeds:
 
     def _refuse(self, kind: Kind) -> None:
         self._refusals[kind] = self._refusals.get(kind, 0) + 1
-        if self._refusals[kind] == FORGOTTEN_AFTER:
+        patience = self._patience.get(kind, FIRST_PATIENCE)
+        if self._refusals[kind] == patience:
+            self._patience[kind] = min(2 * patience, MAX_PATIENCE)
             del self._durations[kind], self._refusals[kind]
 
 
@@ -90,6 +95,8 @@ class StepWatch:
         """Time since the tokens before were known, in seconds."""
         self._started: Kind | None = None
         """The rows and the width of the step whose tokens come next."""
+        self._is_known = False
+        """True from when the newest tokens are known until the next step starts. What it computes first is its own."""
 
     def __enter__(self) -> Self:
         self._entered = self._speeds.clock()
@@ -101,9 +108,13 @@ class StepWatch:
     def start(self, rows: int, width: int) -> None:
         """Note that a step was started."""
         self._started = rows, width
+        self._is_known = False
 
     def know(self) -> None:
-        """Note that the tokens of the step before are known."""
+        """Note that the tokens of the step before are known. Nothing happens if they were before."""
+        if self._is_known:
+            return
+        self._is_known = True
         now = self._speeds.clock()
         if self._started is not None:
             self._speeds.note(*self._started, self._spent + now - self._entered)
