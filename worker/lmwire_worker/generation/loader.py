@@ -117,6 +117,11 @@ class TextModelLoader:
             context.release_current_model()
             self._last_weights = weakref.ref(weights)
         read_weights(network, folder, report, loaded.modules() if loaded else None, singly=self._ranks is not None)
+        if _may_compile_layers() and not (media_loader or self._ranks):
+            from ..models.compiled_layers import compile_if_faster
+
+            for part in (network.model, network.draft) if draft else (network,):
+                compile_if_faster(part)
         folders = [path for path in (folder, adapter, draft and Path(draft.model.path)) if path]
         disk = self._open_disk(network, request, folders)
         budget = MemoryBudget.measure(model, cost, limit)
@@ -215,6 +220,11 @@ def _add_draft(network: Any, model: ModelInfo, tokenizer: Tokenizer, draft: "Dra
     """Return the network with its draft model, and their common description."""
     pair = draft.pair_with(network, tokenizer, model.vocab_size)
     return pair, replace(model, weights_bytes=model.weights_bytes + draft.model.weights_bytes)
+
+
+def _may_compile_layers() -> bool:
+    """Return whether layers are worth a trial here. On a CPU, MLX would run a C++ compiler for each kind of them."""
+    return mx.default_device() == mx.gpu
 
 
 def _measure_row_cost(network: Any, folder: Path) -> RowCost:

@@ -1,0 +1,219 @@
+"""Compiled layers: the bits of the plain ones, with less to start. A trial decides whether they are used.
+
+They are used on a GPU alone. Here the loader takes any device for one.
+"""
+
+import gc
+import itertools
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx import nn
+from mlx_lm.models import gemma2, gemma3_text, llama, olmo2, phi3, qwen2, qwen3
+from mlx_lm.models.cache import BatchKVCache, KVCache, make_prompt_cache
+
+from lmwire_protocol import Generate
+from lmwire_worker.generation import loader
+from lmwire_worker.models import compiled_layers
+from lmwire_worker.models.compiled_layers import CompiledLayers, compile_if_faster
+from lmwire_worker.models.fused_projections import fuse_projections
+from random_model import write_model
+from support.models.adapters import Host, write_adapter
+from support.models.small_networks import small_network
+from support.runners.generation_runners import EACH_FAMILY, FolderOf, ask, expected, open_runner
+
+PROMPT = [5, 6, 7, 8, 9, 10]
+NETWORKS: dict[str, Callable[[], Any]] = {
+    "llama": lambda: small_network(llama),
+    "biases": lambda: small_network(llama, attention_bias=True, mlp_bias=True),
+    "qwen2": lambda: small_network(qwen2),
+    "qwen3": lambda: small_network(qwen3, tie_word_embeddings=True),
+    "phi3": lambda: small_network(phi3),
+    "olmo2": lambda: small_network(olmo2),
+    "gemma3_text": lambda: small_network(gemma3_text, num_hidden_layers=6, sliding_window_pattern=3, sliding_window=4),
+}
+UNLIKE = "gemma2"
+"""An architecture that computes its attention itself."""
+
+
+def build(name: str) -> Any:
+    network = small_network(gemma2) if name == UNLIKE else NETWORKS[name]()
+    mx.eval(network.parameters())
+    return network
+
+
+def decode(network: Any, cache: list[Any], rows: int) -> mx.array:
+    """Return the logits of a prompt, of two tokens and of three more together, of several rows."""
+    steps = (PROMPT, [11], [12], [13, 14, 15])
+    outputs = [network(mx.array([tokens] * rows), cache=cache)[:, -1] for tokens in steps]
+    return mx.stack(outputs)
+
+
+def batched_cache(network: Any, rows: int) -> list[Any]:
+    """Return empty caches of rows that have less and less padding."""
+    padding = [*range(rows)]
+    return [BatchKVCache(padding) if type(cache) is KVCache else cache for cache in make_prompt_cache(network)]
+
+
+def compiled_shapes(network: Any) -> list[int]:
+    """Return how many shapes each layer has compiled."""
+    return [layer.halves.shapes for layer in network.layers]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("kind", ["plain", "fused", "8-bit"])
+def test_compiled_layers_give_the_same_bits(name: str, kind: str) -> None:
+    network = build(name)
+    if kind == "fused":
+        fuse_projections(network)
+    if kind == "8-bit":
+        nn.quantize(network, group_size=32, bits=8)
+    plain = [decode(network, make_prompt_cache(network), rows) for rows in (1, 3)]
+    CompiledLayers(network, patience=0)
+    compiled = [decode(network, make_prompt_cache(network), rows) for rows in (1, 3)]
+    assert all(compiled_shapes(network))
+    assert all(itertools.starmap(mx.array_equal, zip(plain, compiled, strict=True)))
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+def test_so_they_do_for_rows_of_different_lengths(name: str) -> None:
+    network = build(name)
+    plain = decode(network, batched_cache(network, 3), 3)
+    CompiledLayers(network, patience=0)
+    assert mx.array_equal(decode(network, batched_cache(network, 3), 3), plain)
+    assert all(compiled_shapes(network))
+
+
+def test_a_shape_is_compiled_once_it_has_come_often() -> None:
+    network = build("llama")
+    CompiledLayers(network, patience=4)
+    cache = make_prompt_cache(network)
+    counts: list[int] = []
+    for _ in range(6):
+        network(mx.array([[1]]), cache=cache)
+        counts += compiled_shapes(network)[:1]
+    assert counts == [0, 0, 0, 0, 1, 1]
+    network(mx.array([[1, 2]]), cache=cache)
+    assert compiled_shapes(network)[0] == 1
+
+
+def test_long_chunks_of_prompts_stay_as_they_are() -> None:
+    network = build("llama")
+    CompiledLayers(network, patience=0)
+    network(mx.array([[1] * (compiled_layers.MAX_TOKENS + 1)]), cache=make_prompt_cache(network))
+    assert compiled_shapes(network) == [0, 0]
+
+
+def test_an_architecture_with_an_attention_of_its_own_stays_as_it_is() -> None:
+    network = build(UNLIKE)
+    plain, attend = decode(network, make_prompt_cache(network), 2), mx.fast.scaled_dot_product_attention
+    layers = CompiledLayers(network, patience=0)
+    assert mx.array_equal(decode(network, make_prompt_cache(network), 2), plain)
+    assert not layers.have_compiled
+    layers.remove()
+    assert mx.fast.scaled_dot_product_attention is attend
+    assert not compile_if_faster(network)
+
+
+def ticks(plain_s: float, compiled_s: float) -> Callable[[], float]:
+    """Return a clock of trials in which plain and compiled steps take these times in turns, the first one twice."""
+    kinds = itertools.chain([plain_s], itertools.cycle([plain_s, compiled_s]))
+    times = itertools.accumulate(itertools.chain.from_iterable((0.0, seconds) for seconds in kinds))
+    return lambda: next(times)
+
+
+@pytest.mark.parametrize(
+    ("plain_s", "compiled_s", "are_used"),
+    [(0.1, 0.09, True), (0.1, 0.11, False), (compiled_layers.TRIAL_STEPS, 0.1, False)],
+    ids=["faster", "slower", "a large model"],
+)
+def test_a_trial_decides_whether_they_are_used(plain_s: float, compiled_s: float, are_used: bool) -> None:
+    network = build("llama")
+    classes = [type(layer) for layer in network.layers]
+    assert compile_if_faster(network, ticks(plain_s, compiled_s)) == are_used
+    assert ([type(layer) for layer in network.layers] == classes) == (not are_used)
+    assert all(isinstance(layer, plain) for layer, plain in zip(network.layers, classes, strict=True))
+
+
+class Counting(llama.TransformerBlock):
+    """A layer whose output depends on how often it was called, which no compiled function does."""
+
+    calls = 0
+
+    def __call__(self, x: mx.array, mask: Any = None, cache: Any = None) -> mx.array:
+        self.calls += 1
+        return (1 + self.calls / 100) * super().__call__(x, mask, cache)
+
+
+def test_they_are_not_used_where_a_bit_differs() -> None:
+    network = build("llama")
+    for layer in network.layers:
+        layer.__class__ = Counting
+    assert not compile_if_faster(network, ticks(0.1, 0.05))
+    assert {type(layer) for layer in network.layers} == {Counting}
+
+
+def test_a_network_leaves_the_memory_with_its_last_name() -> None:
+    network = build("llama")
+    layers = CompiledLayers(network, patience=0)
+    mx.eval(decode(network, make_prompt_cache(network), 2))
+    weight = weakref.ref(network.layers[0].mlp)
+    gc.disable()
+    try:
+        del network
+        assert weight() is None
+    finally:
+        gc.enable()
+    layers.remove()
+
+
+@pytest.fixture
+def compiled_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each load compile what it can."""
+    monkeypatch.setattr(loader, "_may_compile_layers", lambda: True)
+    monkeypatch.setattr(compiled_layers, "PATIENCE", 1)
+    monkeypatch.setattr(compiled_layers, "_steps_s", lambda *_, is_on: 0.1 if is_on else 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled_loads")
+@pytest.mark.parametrize("family", EACH_FAMILY)
+def test_a_loaded_model_answers_as_mlx_lm_does(family: str, folder_of: FolderOf) -> None:
+    runner = open_runner(folder_of(family))
+    requests = [Generate(prompt=[5 + row, 6, 7, 9][: 2 + row % 3], max_tokens=12) for row in range(4)]
+    for request, answer in zip(requests, ask(runner, *requests), strict=True):
+        assert answer.token_ids == expected(folder_of(family), request).token_ids
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled_loads")
+@pytest.mark.parametrize("option", ["draft_path", "kv_bits"])
+def test_so_it_does_with_a_draft_or_a_quantized_cache(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_model(tmp_path / "wide", head_dim=32)
+    options: dict[str, Any] = {"draft_path": str(folder)} if option == "draft_path" else {"kv_bits": 8}
+    requests = [Generate(prompt=PROMPT[row:], max_tokens=12) for row in range(3)]
+    compiled = ask(open_runner(folder, **options), *requests)
+    monkeypatch.setattr(loader, "_may_compile_layers", lambda: False)
+    assert compiled == ask(open_runner(folder, **options), *requests)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled_loads")
+def test_an_adapter_is_a_part_of_what_is_compiled(
+    folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = folder_of("llama")
+    adapter = write_adapter(tmp_path / "adapter", model)
+    host = Host()
+    answers = [ask(host.load(model, which), Generate(prompt=PROMPT, max_tokens=12))[0] for which in (adapter, None)]
+    assert answers[0].token_ids != answers[1].token_ids
+    monkeypatch.setattr(loader, "_may_compile_layers", lambda: False)
+    host = Host()
+    for which, compiled in zip((adapter, None), answers, strict=True):
+        assert ask(host.load(model, which), Generate(prompt=PROMPT, max_tokens=12))[0].token_ids == compiled.token_ids

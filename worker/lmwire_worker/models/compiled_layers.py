@@ -1,0 +1,318 @@
+"""Compile what each layer of a network does before its attention, and what it does after it.
+
+A GPU computes a step of few tokens faster than the process can start its operations. MLX compiles functions whose
+arrays keep their shapes, which leaves less to start. Between two steps only the caches grow, so a layer becomes two
+functions: one from its input to its queries, keys and values, and one from the attention's result to its output.
+
+Neither is written anew for an architecture. The layer's own code is traced twice, with a cache and an attention that
+take its arrays or give others. A layer that does anything else with them stays as it is.
+"""
+
+import inspect
+import operator
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any, Final
+
+import mlx.core as mx
+from mlx import nn
+from mlx.utils import tree_flatten
+from mlx_lm.models.cache import make_prompt_cache
+
+MAX_TOKENS: Final = 64
+"""Maximum tokens of a row in a compiled step. With more, the arithmetic takes longer than its start."""
+PATIENCE: Final = 16
+"""Steps of one shape before it is compiled, which takes about as long as two of them."""
+MAX_STEP_S: Final = 0.03
+"""Maximum duration of a step, in seconds. In a longer one the start of the operations hardly counts."""
+TRIAL_STEPS: Final = 6
+TRIAL_ROUNDS: Final = 3
+_Shape = tuple[tuple[int, ...], bool]
+"""The shape of a layer's input, and whether all rows have as many tokens."""
+_PARAMETERS: Final = ("self", "x", "mask", "cache")
+"""The parameters of a layer that can be compiled."""
+
+
+def compile_if_faster(network: Any, clock: Callable[[], float] = time.perf_counter) -> bool:
+    """Let the layers of a network run compiled if that changes no result and is faster on this device.
+
+    Args:
+        network: The network, whose weights are in memory. It is changed.
+        clock: Returns the time in seconds.
+
+    Returns:
+        True if they do.
+    """
+    layers = CompiledLayers(network, patience=0)
+    with suppress(Exception):  # whatever a layer's code does with arrays that have no values: the plain layers run
+        if layers.count and _passes_trial(network, layers, clock):
+            layers.patience, layers.is_on = PATIENCE, True
+            return True
+    layers.remove()
+    return False
+
+
+def _passes_trial(network: Any, layers: "CompiledLayers", clock: Callable[[], float]) -> bool:
+    """Return whether compiled layers give the same results in less time."""
+    if _steps_s(network, layers, clock, is_on=False) > MAX_STEP_S * TRIAL_STEPS:
+        return False
+    plain, compiled = (_logits(network, layers, is_on=is_on) for is_on in (False, True))
+    if not layers.have_compiled or not mx.array_equal(plain, compiled).item():
+        return False
+    rounds = [[_steps_s(network, layers, clock, is_on=is_on) for is_on in (False, True)] for _ in range(TRIAL_ROUNDS)]
+    plain_s, compiled_s = map(min, zip(*rounds, strict=True))
+    return compiled_s < plain_s
+
+
+def _logits(network: Any, layers: "CompiledLayers", *, is_on: bool) -> mx.array:
+    """Return the logits of some steps, of one row and of two."""
+    layers.is_on = is_on
+    outputs: list[mx.array] = []
+    for rows in (1, 2):
+        cache = make_prompt_cache(network)
+        for tokens in ([1, 2, 3], [4], [5], [6, 7]):
+            logits = network(mx.array([tokens] * rows), cache=cache)
+            outputs.append(logits[:, -1].reshape(-1))
+    whole = mx.concatenate(outputs)
+    mx.eval(whole)
+    return whole
+
+
+def _steps_s(network: Any, layers: "CompiledLayers", clock: Callable[[], float], *, is_on: bool) -> float:
+    """Return how long some steps of one row take, in seconds."""
+    layers.is_on = is_on
+    cache = make_prompt_cache(network)
+    token = mx.argmax(network(mx.array([[1]]), cache=cache), axis=-1)
+    mx.eval(token)
+    start = clock()
+    for _ in range(TRIAL_STEPS):
+        token = mx.argmax(network(token, cache=cache), axis=-1)
+        mx.async_eval(token)
+    mx.eval(token)
+    return clock() - start
+
+
+class CompiledLayers:
+    """The layers of a network that run compiled.
+
+    Args:
+        network: The network. Each of its layers that may be compiled gets another class.
+        patience: Steps of one shape before it is compiled.
+    """
+
+    def __init__(self, network: Any, patience: int) -> None:
+        self.patience = patience
+        self.is_on = True
+        """False while the plain layers run."""
+        self.have_compiled = False
+        """True once a layer was compiled."""
+        self._plain: list[tuple[weakref.ref[Any], type]] = []
+        self._offset = -1
+        self._offset_array = mx.array(0)
+        for layer in getattr(network, "layers", ()):
+            plain = type(layer)
+            if tuple(inspect.signature(plain.__call__).parameters) == _PARAMETERS:
+                layer.__class__ = _compiled_class(plain)
+                layer.halves = _Halves(layer, self)
+                self._plain.append((weakref.ref(layer), plain))
+
+    @property
+    def count(self) -> int:
+        """Number of the layers."""
+        return len(self._plain)
+
+    def remove(self) -> None:
+        """Give the layers their own classes again."""
+        for reference, plain in self._plain:
+            if (layer := reference()) is not None:
+                layer.__class__ = plain
+                del layer.halves
+        self._plain = []
+
+    def offset_array(self, offset: int | mx.array) -> mx.array:
+        """Return the position of the next tokens as an array, since a compiled function is traced anew for each number.
+
+        All layers of a step get the same one.
+        """
+        if not isinstance(offset, int):
+            return offset
+        if offset != self._offset:
+            self._offset, self._offset_array = offset, mx.array(offset)
+        return self._offset_array
+
+
+@lru_cache
+def _compiled_class(plain: type) -> type:
+    """Return a class of layers that run compiled where they can, and otherwise as `plain` does."""
+    return type(f"Compiled{plain.__name__}", (_CompiledLayer, plain), {})
+
+
+class _CompiledLayer(nn.Module):
+    """A layer that runs compiled where it can."""
+
+    halves: "_Halves"
+
+    def __call__(self, x: mx.array, mask: Any = None, cache: Any = None) -> Any:
+        """Return the layer's output."""
+        halves = self.halves
+        if not halves.take(x, cache):
+            return self.call_plain(x, mask, cache)
+        queries, keys, values = halves.before(x, halves.layers.offset_array(cache.offset))
+        keys, values = cache.update_and_fetch(keys, values)
+        attended = mx.fast.scaled_dot_product_attention(queries, keys, values, mask=mask, **halves.options)
+        return halves.after(x, attended)
+
+    def call_plain(self, x: mx.array, mask: Any, cache: Any) -> Any:
+        """Return what the layer's own code does."""
+        plain: Any = super()
+        return plain.__call__(x, mask, cache)
+
+
+class _Halves:
+    """The two functions of a layer.
+
+    Args:
+        layer: The layer. It is not kept, so that its weights leave the memory with it.
+        layers: All layers of the network.
+    """
+
+    def __init__(self, layer: Any, layers: CompiledLayers) -> None:
+        self.layers = layers
+        self.options: dict[str, Any] = {}
+        """The options that the layer gives its attention, beside the arrays and the mask."""
+        self._layer = weakref.ref(layer)
+        self._seen: Counter[_Shape] = Counter()
+        """Steps by shape, until it is compiled."""
+        self._compiled: set[_Shape] = set()
+        self._can_compile = True
+        self.before: Any = mx.compile(self._before)
+        self.after: Any = mx.compile(self._after)
+
+    @property
+    def shapes(self) -> int:
+        """Number of the shapes for which they are compiled."""
+        return len(self._compiled)
+
+    def take(self, x: mx.array, cache: Any) -> bool:
+        """Return whether a step runs compiled.
+
+        Args:
+            x: The layer's input [B, T, D].
+            cache: The layer's cache; None without.
+        """
+        offset = getattr(cache, "offset", None)
+        if not self.layers.is_on or offset is None or hasattr(cache, "bits"):
+            return False  # a recurrent state, or quantized keys and values
+        shape = x.shape, isinstance(offset, int)
+        if shape in self._compiled:
+            return True
+        if not self._can_compile or x.shape[1] > MAX_TOKENS:
+            return False
+        self._seen[shape] += 1
+        if self._seen[shape] <= self.layers.patience:
+            return False
+        self._can_compile = self._compile(x, cache)
+        if self._can_compile:
+            self._compiled.add(shape)
+            self.layers.have_compiled = True
+        return self._can_compile
+
+    def _compile(self, x: mx.array, cache: Any) -> bool:
+        """Trace both functions for the shape of `x`, and return whether that works. Changes nothing else."""
+        try:
+            queries, _, values = self.before(x, self.layers.offset_array(cache.offset))
+            self.after(x, mx.zeros((*queries.shape[:-1], values.shape[-1]), queries.dtype))
+        except Exception:  # whatever the layer's own code does with arrays that have no values
+            return False
+        return True
+
+    def _before(self, x: mx.array, offset: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        layer, cache = self._traced(), _TracedCache(offset)
+        with _attention_by(_take):
+            try:
+                layer.call_plain(x, _MASK, cache)
+            except _TakenError as taken:
+                arrays, mask, options = taken.args
+            else:
+                raise _UnsupportedError
+        is_cached = len(cache.given) == 1 and all(map(operator.is_, cache.given[0], arrays[1:]))
+        if mask is not _MASK or not is_cached or not all(_is_constant(option, layer) for option in options.values()):
+            raise _UnsupportedError
+        self.options = options
+        return arrays
+
+    def _after(self, x: mx.array, attended: mx.array) -> mx.array:
+        calls = 0
+
+        def give(*_: Any, **__: Any) -> mx.array:
+            nonlocal calls
+            calls += 1
+            return attended
+
+        with _attention_by(give):  # what it computes for its own attention drops from the trace
+            output = self._traced().call_plain(x, _MASK, _TracedCache(mx.array(0)))
+        if calls != 1:
+            raise _UnsupportedError
+        return output
+
+    def _traced(self) -> Any:
+        layer = self._layer()
+        assert layer is not None
+        return layer
+
+
+# What takes the place of a cache and of the attention while a layer is traced.
+
+_MASK: Final[Any] = object()
+"""The mask of a traced layer. It must reach the attention as it is."""
+
+
+class _TakenError(Exception):
+    """The arrays and options that a layer has given its attention."""
+
+
+class _UnsupportedError(Exception):
+    """The layer does something that its two functions would not."""
+
+
+class _TracedCache:
+    """A cache without arrays.
+
+    Args:
+        offset: Position of the next tokens.
+    """
+
+    def __init__(self, offset: mx.array) -> None:
+        self.offset = offset
+        self.given: list[tuple[mx.array, mx.array]] = []
+        """The keys and values that it has been given."""
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Return the same arrays, as if there were no others."""
+        self.given.append((keys, values))
+        return keys, values
+
+
+def _take(queries: mx.array, keys: mx.array, values: mx.array, *, mask: Any = None, **options: Any) -> mx.array:
+    raise _TakenError((queries, keys, values), mask, options)
+
+
+def _is_constant(option: Any, layer: nn.Module) -> bool:
+    """Return whether an option of the attention stays the same in all steps, as a number or a parameter does."""
+    leaves: Any = tree_flatten(layer.parameters())
+    return option is None or isinstance(option, float | int) or any(option is parameter for _, parameter in leaves)
+
+
+@contextmanager
+def _attention_by(attend: Callable[..., mx.array]) -> Iterator[None]:
+    """Let a function take the place of MLX's attention. The networks of a process run in one thread."""
+    plain = mx.fast.scaled_dot_product_attention
+    mx.fast.scaled_dot_product_attention = attend  # pyrefly: ignore[bad-assignment]
+    try:
+        yield
+    finally:
+        mx.fast.scaled_dot_product_attention = plain
