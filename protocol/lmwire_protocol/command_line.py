@@ -5,11 +5,16 @@ parser: argparse would delay its start.
 """
 
 import argparse
+import os
+import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn, cast
 
 USAGE: Final = 64
 """Exit code for wrong usage, as in sysexits.h."""
+_COLUMNS: Final = 80
+"""Width of a stdout that is not a terminal."""
 
 
 class Flag(argparse.BooleanOptionalAction):
@@ -41,8 +46,21 @@ class Flag(argparse.BooleanOptionalAction):
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """A formatter that keeps the line breaks of descriptions, and writes both forms of a flag as one."""
 
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"width": _columns() - 2, **options})
+
     def _format_action_invocation(self, action: argparse.Action) -> str:
         return action.format_usage() if isinstance(action, Flag) else super()._format_action_invocation(action)
+
+
+def _columns() -> int:
+    """Return the width of the terminal as argparse finds it, but without shutil, which each argument would import."""
+    with suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with suppress(AttributeError, ValueError, OSError):  # stdout is closed, or is not a terminal
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS  # pyright: ignore[reportOptionalMemberAccess]
+    return _COLUMNS
 
 
 class ArgumentParser(argparse.ArgumentParser):

@@ -1,6 +1,5 @@
 """The connection to one worker: its process, the session with it, and the queues of the waiting callers."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,7 +17,6 @@ from .child import Spawn, spawn_process
 from .process import OutputReader, Process
 from .token_coalescer import TokenCoalescer
 
-_log = logging.getLogger("lmwire")
 _KILL_TIMEOUT_S = 30.0
 """Longest wait for the end of a killed worker. A host that was stopped itself meanwhile must not take it for alive."""
 
@@ -231,10 +229,15 @@ class Connection:
         if deliveries:
             self._deliver(deliveries)
         for notice in notices:
-            _log.warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
+            self._log(notice)
         if self._session.violation:
             self._process.signal(SIGKILL)
         return inf
+
+    def _log(self, notice: events.Error) -> None:
+        import logging  # few workers send one, and every start would be slower
+
+        logging.getLogger("lmwire").warning("worker %d: %s: %s", self.pid, notice.code, notice.error)
 
     def _end(self, returncode: int) -> None:
         with self._lock:
