@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmwire.cli import arguments, conformance, doctor, ps
-from lmwire.cli.chat import conversation
+from lmwire.cli.chat import summary
 from lmwire.cli.doctor import Finding
 from lmwire.cli.errors import CliError, run_and_report
 from lmwire.cli.progress import show_progress
@@ -71,7 +71,7 @@ def show_a_broken_model(monkeypatch: pytest.MonkeyPatch) -> None:
 def show_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    conversation.print_note(HOSTILE)
+    summary.print_note(HOSTILE)
 
 
 def show_cases(monkeypatch: pytest.MonkeyPatch) -> None:

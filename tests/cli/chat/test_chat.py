@@ -22,6 +22,9 @@ def test_a_prompt_gets_one_answer_as_plain_text() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "*one* two\n", "")
 
 
+UNNEEDED = {"asyncio", "concurrent.futures", "logging", "shutil", "ssl", "tempfile", "lmwire.cli.chat.conversation"}
+"""Modules that a single answer needs not."""
+
 STARTING = """
 import gc
 import sys
@@ -48,6 +51,25 @@ def test_the_worker_starts_before_the_rest_of_the_client_is_imported() -> None:
     assert result.stdout.startswith("."), "nothing of it is there at the start"
     assert result.stdout.startswith(".True."), "collections leave out what is"
     assert "no such worker" in result.stderr and result.returncode == FAILED
+
+
+ANSWERING = f"""
+import sys
+from lmwire import cli
+
+sys.argv = ["lmwire", *{[*MOCK, "-p", "hi"]}]
+cli.main()
+print(*sorted({UNNEEDED} & sys.modules.keys()))
+"""
+
+
+def test_a_single_answer_imports_little() -> None:
+    """The event loop alone would take a third of the client's time."""
+    command = [sys.executable, "-P", "-c", ANSWERING]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS
+    )
+    assert done.stdout == "hi\n\n", done.stderr
 
 
 def test_stdin_is_the_prompt() -> None:

@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     with uncollected():
         # These take as long to import as the worker takes to start, so they come after it.
         from .chat_session import ChatSession, Stopped
-        from .conversation import Conversation, answer_once, print_summary
+        from .summary import print_summary
 
     model = saved.model if saved and arguments.model == BUILT_IN else arguments.model
     try:
@@ -42,9 +42,11 @@ def run(arguments: Namespace) -> int:
             for image in arguments.image:
                 session.attach(image)
             if prompt is None:
+                from .conversation import Conversation  # a single answer needs none of it
+
                 Conversation(session).run()
             else:
-                print_summary(answer_once(session, prompt))
+                print_summary(session.answer_once(prompt))
     except Stopped:
         return INTERRUPTED
     except lmwire.LmwireError as error:

@@ -1,23 +1,25 @@
 """A conversation with a worker: its messages so far, and the next answer."""
 
-import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import lmwire
 from lmwire.options import MediaPartDict, TextPartDict
 from lmwire.responses.answer import assemble_answer
 from lmwire.transport.child import Spawn, spawn_process
-from lmwire_protocol.events import ModelDone, Progress, ResultDone
+from lmwire_protocol.events import Progress, ResultDone
 
-from ..progress import StageProgress, show_progress
+from ..progress import show_progress
 from .plain_display import PlainDisplay, choose_display
 
 if TYPE_CHECKING:
     from lmwire.mcp import McpServerConfig
 
     from .mcp_tools import McpTools
+
+MAX_ROUNDS: Final = 25
+"""Most answers in a row that call tools, if nobody can be asked."""
 
 
 class Stopped(Exception):
@@ -35,8 +37,7 @@ class ChatReply(NamedTuple):
 class ChatSession:
     """The worker and the messages of a conversation. Entering its context starts the worker, and exiting ends it.
 
-    The event loop runs only while the session waits, so that `asyncio.Runner` handles Ctrl-C. The first Ctrl-C cancels
-    the answer in the worker. A second one, before the worker has cancelled it, quits.
+    Ctrl-C cancels the answer in the worker. Another one, before the answer has ended here, quits.
 
     Args:
         command: The command that runs the worker. None runs one on this machine.
@@ -56,8 +57,7 @@ class ChatSession:
         servers: Sequence["McpServerConfig"] = (),
         allowed_tools: Sequence[str] = (),
     ) -> None:
-        self._runner = asyncio.Runner()
-        self._worker = lmwire.AsyncWorker(command, spawn=spawn)
+        self._worker = lmwire.Worker(command, spawn=spawn)
         self.fields = fields
         self.model = ""
         self.context_len: int | None = None
@@ -70,8 +70,7 @@ class ChatSession:
         """Tools of MCP servers; None without servers."""
 
     def __enter__(self) -> Self:
-        self._runner.__enter__()
-        self._runner.run(self._worker.__aenter__())
+        self._worker.start()
         if self.mcp_tools:
             self.fields["tools"] = [*self.fields.get("tools", ()), *self.mcp_tools.start()]
         return self
@@ -82,9 +81,8 @@ class ChatSession:
         try:
             if self.mcp_tools:
                 self.mcp_tools.close()
-            self._runner.run(self._worker.__aexit__(kind, error, trace))
         finally:
-            self._runner.close()
+            self._worker.close()
 
     def load(self, model: str, options: dict[str, Any]) -> None:
         """Load the model, and show the progress on stderr.
@@ -94,7 +92,11 @@ class ChatSession:
             options: The other fields of the load.
         """
         with show_progress() as progress:
-            loaded = self._runner.run(self._load(model, options, progress))
+
+            def show(event: Progress) -> None:
+                progress.show(event.stage, event.current, event.total, event.unit)
+
+            loaded = self._worker.load(model, on_progress=show, **options)
         self.model, self.context_len, self._load_options = model, loaded.context_len, options
 
     def switch_model(self, name: str) -> None:
@@ -138,6 +140,19 @@ class ChatSession:
         """
         return self.send([self.user_message(prompt)])
 
+    def answer_once(self, prompt: str) -> ResultDone:
+        """Answer a prompt without a person, after the calls of MCP tools that are allowed; see `send_prompt`.
+
+        Returns the last result.
+        """
+        reply = self.send_prompt(prompt)
+        tools = self.mcp_tools
+        for _ in range(MAX_ROUNDS):
+            if not (tools and reply.calls and all(tools.has(call.name) for call in reply.calls)):
+                break
+            reply = self.send([call.result(tools.answer(call, None)) for call in reply.calls])
+        return reply.result
+
     def attach(self, part: MediaPartDict | TextPartDict) -> None:
         """Attach an image, for example, to the next prompt."""
         self._attachments.append(part)
@@ -153,7 +168,7 @@ class ChatSession:
         deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta] = []
         try:
             with choose_display(formatted="format" not in self.fields) as display:
-                result = self._runner.run(self._answer(messages, deltas, display))
+                result = self._answer(messages, deltas, display)
                 answer = assemble_answer(deltas, result.finish_reason)
                 for call in answer.tool_calls:
                     if not (self.mcp_tools and self.mcp_tools.has(call.name)):
@@ -174,28 +189,22 @@ class ChatSession:
     def _make_tools(self, servers: Sequence["McpServerConfig"], allowed: Sequence[str]) -> "McpTools":
         from .mcp_tools import McpTools
 
-        return McpTools(servers, allowed, self._runner.run)
+        return McpTools(servers, allowed)
 
-    async def _load(self, model: str, options: dict[str, Any], progress: StageProgress) -> ModelDone:
-        def show(event: Progress) -> None:
-            progress.show(event.stage, event.current, event.total, event.unit)
-
-        return await self._worker.load(model, on_progress=show, **options)
-
-    async def _answer(
+    def _answer(
         self,
         messages: Sequence[lmwire.MessageDict],
         deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta],
         display: PlainDisplay,
     ) -> ResultDone:
         try:
-            async with self._worker.chat(messages, **self.fields, on_progress=display.show_progress) as stream:
-                async for delta in stream:
+            with self._worker.chat(messages, **self.fields, on_progress=display.show_progress) as stream:
+                for delta in stream:
                     deltas.append(delta)
                     if delta.reasoning:
                         display.show_reasoning(delta.reasoning)
                     if delta.text:
                         display.show(delta.text)
                 return stream.result
-        except asyncio.CancelledError:
+        except KeyboardInterrupt:
             raise Stopped from None

@@ -1,30 +1,22 @@
 """A conversation on a terminal: reads a prompt, shows the answer, and repeats."""
 
-import sys
 from contextlib import suppress
 from typing import Any, Final, cast
 
 import lmwire
 from lmwire_protocol.events import ResultDone
-from lmwire_protocol.printable import one_line, printable
+from lmwire_protocol.printable import one_line
 
-from ..terminal_text import dim
 from .chat_session import ChatSession, Stopped
 from .commands import ends_chat, is_command, run_command
 from .keyboard import echo_off
 from .reader import choose_reader, read
 from .saved_chats import LAST, InvalidChat, SavedChat, save_chat
+from .summary import print_note, print_summary, speed
 
 _PROMPT: Final = "> "
 _MAX_SHOWN: Final = 200
 """Characters of a tool's result that are shown."""
-MAX_ROUNDS: Final = 25
-"""Most answers in a row that call tools, if nobody can be asked."""
-
-_CUT_OFF: Final[dict[str, str]] = {
-    "length": "no more tokens were allowed",
-    "capacity": "there was no memory for more",
-}
 
 
 class Conversation:
@@ -56,7 +48,7 @@ class Conversation:
         """Return the status line: the model, and the context and speed of the last answer."""
         parts = [one_line(self._session.model)]
         if self._last:
-            parts += [_context(self._last, self._session.context_len), *_speed(self._last)]
+            parts += [_context(self._last, self._session.context_len), *speed(self._last)]
         return " · ".join(parts)
 
     def _save(self) -> None:
@@ -99,50 +91,11 @@ class Conversation:
         return []
 
 
-def answer_once(session: ChatSession, prompt: str) -> ResultDone:
-    """Answer a prompt without a person, after the calls of MCP tools that are allowed, and return the last result.
-
-    Args:
-        session: A session with its model loaded.
-        prompt: The prompt.
-    """
-    reply = session.send_prompt(prompt)
-    tools = session.mcp_tools
-    for _ in range(MAX_ROUNDS):
-        if not (tools and reply.calls and all(tools.has(call.name) for call in reply.calls)):
-            break
-        reply = session.send([call.result(tools.answer(call, None)) for call in reply.calls])
-    return reply.result
-
-
 def _shortened(text: str) -> str:
     line = one_line(text.strip())
     return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
 
 
-def print_summary(result: ResultDone) -> None:
-    """Print a line with an answer's tokens and speed, and with the reason if it was cut off."""
-    tokens = result.usage.completion_tokens
-    parts = [f"{tokens} token{'' if tokens == 1 else 's'}"]
-    if result.usage.draft_accepted:
-        parts.append(f"{result.usage.draft_accepted} of them drafted")
-    parts += _speed(result)
-    if reason := _CUT_OFF.get(result.finish_reason):
-        parts.append(f"cut off: {reason}")
-    print_note(", ".join(parts))
-
-
-def _speed(result: ResultDone) -> list[str]:
-    tps = result.timings.decode_tps
-    return [] if tps is None else [f"{tps:,.0f} tok/s"]
-
-
 def _context(result: ResultDone, context_len: int | None) -> str:
     used = result.usage.prompt_tokens + result.usage.completion_tokens
     return f"{used:,} of {context_len:,} tokens ({used / context_len:.0%})" if context_len else f"{used:,} tokens"
-
-
-def print_note(text: str) -> None:
-    """Print a dimmed note if stdout is a terminal. In a pipe it would mix with the answer."""
-    if sys.stdout.isatty():
-        print(dim(printable(text)))

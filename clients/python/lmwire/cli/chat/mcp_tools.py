@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Collection, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
 
 import lmwire
 from lmwire.mcp import McpCallFailed, McpServerConfig, McpServers
@@ -14,33 +14,26 @@ _REFUSED: Final = "The user has refused this call."
 _STOPPED: Final = "The user has stopped this call."
 _ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False, "": False}
 _ALWAYS: Final = ("a", "always")
-T = TypeVar("T")
 Ask = Callable[[str], str | None]
 """Asks the person a question, and returns the answer; None if there is none."""
 
 
 class McpTools:
-    """The tools of MCP servers.
+    """The tools of MCP servers. Their event loop runs only while a method waits, so that it handles Ctrl-C.
 
     Args:
         servers: The servers.
         allowed: Names of servers, and of tools as the model has them, whose calls need no question.
-        run: Runs a coroutine in the event loop to its end.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[McpServerConfig],
-        allowed: Collection[str],
-        run: Callable[[Coroutine[Any, Any, T]], T],
-    ) -> None:
+    def __init__(self, servers: Sequence[McpServerConfig], allowed: Collection[str]) -> None:
         self._servers = McpServers(servers)
         self._allowed = {*allowed}
-        self._run: Callable[[Coroutine[Any, Any, Any]], Any] = run
+        self._runner = asyncio.Runner()
 
     def start(self) -> list[lmwire.ToolDict]:
         """Start the servers, and return their tools once all have listed theirs. Problems go to stderr."""
-        self._run(self._start())
+        self._runner.run(self._start())
         tools: list[lmwire.ToolDict] = []
         for status in self._servers.statuses():
             problems = [f"the server {status.problem}"] if status.problem else status.left_out
@@ -53,7 +46,8 @@ class McpTools:
 
     def close(self) -> None:
         """End the servers."""
-        self._run(self._servers.__aexit__(None, None, None))
+        with self._runner:
+            self._runner.run(self._servers.__aexit__(None, None, None))
 
     def has(self, name: str) -> bool:
         """Return whether a tool of this name is one of a server's."""
@@ -69,7 +63,7 @@ class McpTools:
         if not self._may_run(call, ask):
             return _REFUSED
         try:
-            return self._run(self._call(call.name, call.arguments))
+            return self._runner.run(self._call(call.name, call.arguments))
         except McpCallFailed as error:
             return f"Error: {error}"
         except (asyncio.CancelledError, KeyboardInterrupt):
