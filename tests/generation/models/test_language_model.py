@@ -181,7 +181,8 @@ UNNEEDED = {
     *("huggingface_hub", "llguidance", "mlx_audio", "mlx_vlm", "numpy", "PIL", "psutil", "safetensors", "transformers"),
     "jinja2",  # the sandbox has it
     *("argparse", "difflib"),  # for programs with a help, and for names with a mistake
-    *("asyncio", "email", "fractions", "hashlib", "http", "multiprocessing", "secrets", "socket", "ssl", "statistics"),
+    *("asyncio", "email", "fractions", "hashlib", "http", "multiprocessing", "random", "secrets", "shutil", "socket"),
+    *("ssl", "statistics", "tempfile"),
     "lmwire_worker.generation.prefix_cache.disk_tier",
     "lmwire_worker.generation.sampling.sampler",
     "lmwire_worker.generation.structured_output.constraint_factory",
@@ -189,6 +190,7 @@ UNNEEDED = {
     "lmwire_worker.media.reader",
     "lmwire_worker.mock",
     "lmwire_worker.models.hub.download",
+    "lmwire_worker.models.package_models",
     "lmwire_worker.models.transformers_tokenizer",
     "lmwire_worker.multimodal.vision_model",
     "lmwire_worker.prompts.token_lower_bound",

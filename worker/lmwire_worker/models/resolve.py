@@ -12,7 +12,6 @@ from lmwire_protocol.model_names import PACKAGE_MODELS, NameIndex, ambiguous_nam
 from ..engine.interface import Report
 from .folder_check import check_files
 from .hub.cache import cached_repositories, find_snapshot_folder
-from .package_models import find_package_model
 
 ALIASES: Final = {
     "gemma": "mlx-community/gemma-3-4b-it-4bit",
@@ -70,6 +69,8 @@ def find_folder(
     if path.lower().startswith(BUILTIN_PREFIX):
         return _builtin(path)
     if is_package_model(path):
+        from .package_models import find_package_model  # few loads name one, and it imports what fetches them
+
         return find_package_model(path)
     if HUB_ID.fullmatch(path) or _NAME.fullmatch(path):
         return _named(path, report, validate, trust_remote_code)

@@ -7,7 +7,6 @@ https://github.com/huggingface/transformers/blob/main/src/transformers/tokenizat
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,15 +46,14 @@ class _File(msgspec.Struct):
     padding: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class _Class:
+class _Class(msgspec.Struct, frozen=True):
     """A class of transformers that keeps a file's vocabulary, merges and post-processor, and replaces the rest."""
 
     set_steps: Callable[[Backend, Mapping[str, Any]], None]
     """Give a backend the class's steps, with the settings of the folder."""
     model: dict[str, Any]
     """The settings of its BPE. A text is the name of the special token to put there."""
-    special_tokens: Mapping[Any, str] = field(default_factory=dict)
+    special_tokens: Mapping[Any, str] = {}
     """The special tokens of folders that name none."""
     adds_all: bool = False
     """Take all special tokens as they are, with and without spaces around them."""

@@ -11,14 +11,15 @@ present place is private, and which a worker would use otherwise.
 import fcntl
 import json
 import os
-import shutil
 import stat
-import tempfile
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+_VARIABLES: Final = ("TMPDIR", "TEMP", "TMP")
+"""Variables that name the place for temporary files."""
 _PREFIX: Final = "lmwire-"
 _LOCK: Final = "lock"
 
@@ -36,8 +37,20 @@ def use_private_directory(at_exit: Callable[[Callable[[], object]], object]) -> 
     Raises:
         OSError: No directory is private enough.
     """
-    directory = private(tempfile.gettempdir()) or in_cache() or _fresh(at_exit)
-    os.environ["TMPDIR"] = tempfile.tempdir = directory
+    os.environ["TMPDIR"] = directory = private(_present()) or in_cache() or _fresh(at_exit)
+    if "tempfile" in sys.modules:
+        import tempfile
+
+        tempfile.tempdir = directory  # it keeps the place that it found first
+
+
+def _present() -> str:
+    """Return the present place for temporary files as `tempfile` finds it. To import that takes milliseconds.
+
+    Where it would be neither /tmp nor one that a variable names, this is /tmp, which is not private then.
+    """
+    named = [*filter(None, map(os.environ.get, _VARIABLES)), "/tmp"]
+    return next((os.path.abspath(place) for place in named if os.access(place, os.W_OK | os.X_OK)), "/tmp")
 
 
 def private(directory: str | Path) -> str | None:
@@ -75,6 +88,9 @@ def in_cache() -> str | None:
 
 def _fresh(at_exit: Callable[[Callable[[], object]], object]) -> str:
     """Make a directory that a lock shows to be in use, and remove those of processes that were killed."""
+    import shutil
+    import tempfile
+
     _remove_abandoned(Path(tempfile.gettempdir()).resolve())
     directory = private(made := tempfile.mkdtemp(prefix=_PREFIX))
     if directory is None:
@@ -88,6 +104,8 @@ def _fresh(at_exit: Callable[[Callable[[], object]], object]) -> str:
 
 
 def _remove_abandoned(parent: Path) -> None:
+    import shutil
+
     for directory in parent.glob(f"{_PREFIX}*"):
         if private(directory) == str(directory) and (lock := _locked(directory / _LOCK)) is not None:
             shutil.rmtree(directory, ignore_errors=True)
@@ -108,5 +126,5 @@ def _locked(file: Path, flags: int = 0) -> int | None:
 
 
 if __name__ == "__main__":
-    own = private(folder := tempfile.gettempdir())
+    own = private(folder := _present())
     print(json.dumps({"folder": folder, "is_private": own is not None, "cache": None if own else in_cache()}))

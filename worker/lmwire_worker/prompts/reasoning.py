@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import ReasoningEffort
@@ -35,8 +36,7 @@ _ANSWER_HEADERS: Final = (
 """Headers of content after reasoning. Calls have others, so that the model must choose if it may call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningSwitch:
+class ReasoningSwitch(Struct, frozen=True):
     """Turns a model's reasoning on or off for one request.
 
     Args:
@@ -219,8 +219,7 @@ _UNKNOWN: Final = "qvword"
 """A value that no template knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningVariables:
+class ReasoningVariables(Struct, frozen=True):
     """Variables of a chat template that concern reasoning."""
 
     on: Mapping[str, Any]
@@ -253,13 +252,12 @@ def find_reasoning_variables(template: ChatTemplate, message_format: MessageForm
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Finder:
+class _Finder(Struct, frozen=True):
     """Renders a small conversation with one value after another."""
 
     template: ChatTemplate
     message_format: MessageFormat
-    texts: dict[str, str] = field(default_factory=dict[str, str])
+    texts: dict[str, str] = {}
     """The prompts so far, by their variables."""
 
     def find(self) -> ReasoningVariables:
