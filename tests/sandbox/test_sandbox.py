@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from lmwire_worker.sandbox import LimitExceeded, Limits, Sandbox, jinja, messages, process
+from lmwire_worker.sandbox import LimitExceeded, Limits, Sandbox, jinja, process
 from lmwire_worker.sandbox.process import Cancellation, WorkCancelled
 from support.models import chat_templates
 from support.process.process_waits import stop, stop_in_a_write
@@ -143,11 +143,11 @@ def test_a_crash_of_the_sandbox_is_an_error() -> None:
 @pytest.mark.slow
 def test_a_long_answer_is_whole_if_its_process_is_stopped_while_it_writes() -> None:
     question = {"subject": "render", "source": "{{ 'x' * 1000000 }}", "values": {}, "limits": [60, 2**30]}
-    expected = messages.encode({"text": "x" * 1_000_000})
+    expected = b'{"text": "' + b"x" * 1_000_000 + b'"}\n'
     command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin and process.stdout
-        process.stdin.write(messages.encode(question))
+        process.stdin.write(json.dumps(question).encode() + b"\n")
         stop_in_a_write(process)
         received = b""
         while len(received) < len(expected) and select.select([process.stdout], [], [], SECONDS)[0]:

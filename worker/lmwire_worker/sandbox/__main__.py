@@ -1,9 +1,12 @@
 """The sandbox process: answers questions from stdin one at a time, within limits that it sets, until stdin ends.
 
+A question and an answer are a line of JSON each, as `process` describes.
+
 A timer counts processor time, and its signal ends the process. No template and no grammar can block the signal.
 """
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -17,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from lmwire_protocol.imports import uncollected
 
 from ..process.bare_package import install_bare
-from . import messages
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -38,7 +40,8 @@ def main() -> None:
             start_timer = partial(signal.setitimer, signal.ITIMER_PROF, seconds)
             _limit(resource.RLIMIT_AS, memory)
             start_timer()
-            answer = memoryview(messages.encode(_answer(question, start_timer)))
+            text = json.dumps(_answer(question, start_timer), ensure_ascii=False)
+            answer = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
             signal.setitimer(signal.ITIMER_PROF, 0)
             # `sys.stdout` can lose bytes of a large write if this process is stopped or frozen meanwhile.
             while answer:
@@ -47,9 +50,9 @@ def main() -> None:
 
 def _read(questions: "SimpleQueue[dict[str, Any]]") -> None:
     """Read questions from stdin. When the worker exits, stdin ends, and the process exits at once."""
-    with contextlib.suppress(EOFError):
-        while True:
-            questions.put(messages.read(sys.stdin.buffer.read))
+    with contextlib.suppress(ValueError):  # the worker has ended within a line
+        for line in sys.stdin.buffer:
+            questions.put(json.loads(line))
     os._exit(0)
 
 

@@ -1,5 +1,9 @@
-"""The worker's side of a sandbox: starts the process, asks it, and replaces it after it has been ended."""
+"""The worker's side of a sandbox: starts the process, asks it, and replaces it after it has been ended.
 
+Questions and answers are JSON, a line each. They preserve lone surrogates, which a template can write.
+"""
+
+import json
 import os
 import select
 import signal
@@ -10,14 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from . import messages
-
 CPU_SECONDS: Final = 5
 """Maximum processor time of one answer, in seconds. Other processes' load does not count."""
 MEMORY_BYTES: Final = 2**30
 """Maximum address space of a sandbox, in bytes. macOS does not enforce it."""
 RESPONSE_TIMEOUT_S: Final = 120.0
 """Maximum time to wait for an answer, in seconds on the clock, besides four times its processor time."""
+_READ_BYTES: Final = 64 * 1024
 EXIT_TIMEOUT_S: Final = 30.0
 """Maximum time for a process that has closed its pipe to exit, in seconds. A busy machine may give it none for some."""
 
@@ -134,31 +137,35 @@ def _start() -> subprocess.Popen[bytes]:
 
 def _round_trip(process: subprocess.Popen[bytes], question: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     assert process.stdin and process.stdout
-    remaining = memoryview(messages.encode(question))
+    line = json.dumps(question, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    remaining = memoryview(line)
     while remaining:
         remaining = remaining[process.stdin.write(remaining) :]
-    return messages.read(_Receiver(process.stdout.fileno(), timeout_s))
+    return json.loads(_read_line(process.stdout.fileno(), timeout_s))
 
 
-class _Receiver:
-    """Reads from a pipe, and waits at most some seconds for data."""
+def _read_line(pipe: int, timeout_s: float) -> bytearray:
+    """Read an answer, and wait at most some seconds for each part of it.
 
-    def __init__(self, descriptor: int, timeout_s: float) -> None:
-        self._descriptor = descriptor
-        self._timeout_s = timeout_s
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLIN)
+    Args:
+        pipe: The descriptor of the sandbox's stdout.
+        timeout_s: The longest wait, in seconds.
 
-    def __call__(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            if not self._poll.poll(self._timeout_s * 1000):
-                raise TimeoutError
-            received = os.read(self._descriptor, size - len(data))
-            if not received:
-                break
-            data += received
-        return bytes(data)
+    Raises:
+        TimeoutError: Nothing has come for so long.
+        EOFError: The pipe has ended.
+    """
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        if not poll.poll(timeout_s * 1000):
+            raise TimeoutError
+        received = os.read(pipe, _READ_BYTES)
+        if not received:
+            raise EOFError
+        line += received
+    return line
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
