@@ -13,7 +13,7 @@ from lmwire_worker.engine.interface import Failed, RunnerEvent, TokenDelta, Tool
 from lmwire_worker.generation.output_processor import OutputProcessor
 from lmwire_worker.generation.request_table import Sequence
 from lmwire_worker.generation.sampling.logprobs import LogprobHandle
-from lmwire_worker.output_parsing import OutputParser
+from lmwire_worker.output_parsing import OutputParser, start_state
 from lmwire_worker.text_stream.string_matcher import StringAutomaton
 from lmwire_worker.tool_parsers import FORMATS
 from support.runners.answer_parts import TAGS, syntax_of
@@ -53,7 +53,7 @@ SYNTAX = syntax_of(*TAGS, model_type="qwen3", tools=FORMATS["json_tools"])
 def sequence(*, chats: bool = True, max_tokens: int = 1000, opening: str = "", **fields: Any) -> Sequence:
     if chats:
         request: Chat | Generate = Chat(messages=[Message(role="user", content="x")], tools=TOOLS, **fields)
-        answer = OutputParser(SYNTAX, SYNTAX.start_state(opening), TOOLS, parses_calls=True)
+        answer = OutputParser(SYNTAX, start_state(SYNTAX, opening), TOOLS, parses_calls=True)
     else:
         request, answer = Generate(prompt="x", **fields), None
     output = OutputProcessor(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lmwire_worker.output_parsing import CONTENT, REASONING
+from lmwire_worker.output_parsing import CONTENT, REASONING, start_state
 from support.runners.answer_parts import CALLS, HARMONY, LetterCalls, Letters, cut, parts_of, syntax_of
 
 
@@ -31,7 +31,7 @@ HARMONY_CALLS = replace(
 )
 SYNTAX = syntax_of(*HARMONY, model_type="gpt_oss", tools=HARMONY_CALLS)
 OPENED = "<|start|>assistant"
-STATE = SYNTAX.start_state(OPENED)
+STATE = start_state(SYNTAX, OPENED)
 
 
 def test_channels_are_distinguished() -> None:
@@ -114,8 +114,8 @@ def test_a_message_may_begin_before_the_one_before_has_ended() -> None:
 
 
 def test_a_prefix_can_open_a_message() -> None:
-    assert SYNTAX.start_state(f"{OPENED}<|channel|>final<|message|>Sure") == CONTENT
-    assert SYNTAX.start_state(f"{OPENED}<|channel|>analysis<|message|>") == REASONING
+    assert start_state(SYNTAX, f"{OPENED}<|channel|>final<|message|>Sure") == CONTENT
+    assert start_state(SYNTAX, f"{OPENED}<|channel|>analysis<|message|>") == REASONING
 
 
 # Muse Spark.
@@ -130,8 +130,8 @@ MUSE_ANSWER = (
 
 def test_messages_of_muse_spark_are_distinguished() -> None:
     assert (MUSE.think_start, MUSE.think_end) == ("to=self<|message|>", "<|eom|>")
-    assert MUSE.start_state("<|start|>assistant ") == "header"
-    assert MUSE.start_state("<|start|>assistant to=user<|message|>Sure") == CONTENT
+    assert start_state(MUSE, "<|start|>assistant ") == "header"
+    assert start_state(MUSE, "<|start|>assistant to=user<|message|>Sure") == CONTENT
     assert parts_of([MUSE_ANSWER], MUSE) == [("reasoning", "a"), ("call", "0", "f", "1", "whole"), ("content", "b")]
     plain = "<|start|>assistant to=NAME<|message|><atem:function_calls>f(1)</atem:function_calls>b"
     assert parts_of([MUSE_ANSWER], MUSE, reads_calls=False) == [("reasoning", "a"), ("content", plain)]

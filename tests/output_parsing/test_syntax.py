@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmwire_worker.output_parsing import CONTENT, REASONING
+from lmwire_worker.output_parsing import CONTENT, REASONING, start_state
 from support.runners.answer_parts import CALLS, GEMMA4, HARMONY, TAGS, XTML, parts_of, syntax_of
 
 
@@ -37,7 +37,7 @@ def test_k2_horizon_names_its_effort_in_its_markers(ending: str) -> None:
     syntax = syntax_of("<ifm|think>", "</ifm|think>")
     start, end = f"<ifm|think{ending}>", f"</ifm|think{ending}>"
     assert parts_of([f"{start}a{end}b"], syntax) == [("reasoning", "a"), ("content", "b")]
-    assert syntax.start_state(f"assistant\n{start}") == REASONING
+    assert start_state(syntax, f"assistant\n{start}") == REASONING
 
 
 def test_a_model_without_reasoning_markers_does_not_reason() -> None:
@@ -89,7 +89,7 @@ def test_a_start_of_content_that_is_text_may_be_quoted_in_reasoning() -> None:
     ],
 )
 def test_the_prompt_determines_whether_an_answer_starts_in_reasoning(opening: str, state: str) -> None:
-    assert syntax_of(*TAGS, tools=CALLS).start_state(opening) == state
+    assert start_state(syntax_of(*TAGS, tools=CALLS), opening) == state
 
 
 def test_an_answer_that_starts_in_reasoning_is_reasoning_up_to_the_end_marker() -> None:
@@ -98,7 +98,7 @@ def test_an_answer_that_starts_in_reasoning_is_reasoning_up_to_the_end_marker() 
 
 def test_a_call_that_the_prompt_began_is_text() -> None:
     syntax = syntax_of(*TAGS, tools=CALLS)
-    assert parts_of(["1)</call>"], syntax, syntax.start_state("<call>a(")) == [("content", "1)</call>")]
+    assert parts_of(["1)</call>"], syntax, start_state(syntax, "<call>a(")) == [("content", "1)</call>")]
 
 
 def test_gpt_oss_is_known_by_its_type_and_its_vocabulary() -> None:

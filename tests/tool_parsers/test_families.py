@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import Function, Tool
+from lmwire_worker.output_parsing import start_state
 from lmwire_worker.prompts.model_syntax import find_syntax, find_tool_format
 from lmwire_worker.tool_parsers import FORMATS, ToolFormat, WrittenCall
 from support.models.family_variants import ALL_TURNS
@@ -61,7 +62,7 @@ def test_an_answer_with_reasoning_is_read_whole_and_at_every_split(name: str) ->
     turns = ALL_TURNS[name]
     text = turns.answer("Look first.")
     syntax = find_syntax(tokenizer_of(turns), turns.model_type)
-    state = syntax.start_state(turns.opening + turns.opens)
+    state = start_state(syntax, turns.opening + turns.opens)
     for pieces in ([text], text, *([text[:place], text[place:]] for place in range(len(text)))):
         parts = parts_of(pieces, syntax, state, tools=[EDIT])
         *thoughts, (kind, _, function, arguments, end) = [part for part in parts if "".join(part[1:]).strip()]

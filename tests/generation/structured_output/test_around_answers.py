@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat
 from lmwire_protocol.formats import ChoiceFormat, Format, JsonSchemaFormat, LarkFormat, RegexFormat
 from lmwire_protocol.messages import Message
-from lmwire_worker.output_parsing import Syntax
+from lmwire_worker.output_parsing import Syntax, start_state
 from lmwire_worker.tool_parsers import FORMATS
 from support.runners.constrained import Speaker, tool, write_tokenizer
 
@@ -50,7 +50,7 @@ def syntax_of(speaker: Speaker, form: str | None, *, content_markers: bool = Fal
 
 def writes(speaker: Speaker, request: Chat, syntax: Syntax, answer: str, opening: str = "", **fields: Any) -> bool:
     """Return whether a model may write this whole answer."""
-    thinking = syntax.start_state(opening) == "reasoning"
+    thinking = start_state(syntax, opening) == "reasoning"
     constraint = speaker.grammars.make_constraint(request, syntax, thinking, opening=opening, **fields)
     assert constraint is not None and constraint.matcher is not None
     tokens = speaker.tokenizer.encode(answer, add_special_tokens=False)

@@ -9,7 +9,7 @@ from lmwire_protocol import Chat, Function, Message, Tool
 from lmwire_protocol.messages import CalledTool
 from lmwire_worker.generation.structured_output.constraint_factory import ConstraintFactory
 from lmwire_worker.models.tokenizer import Tokenizer
-from lmwire_worker.output_parsing import REASONING, OutputParser, Syntax
+from lmwire_worker.output_parsing import REASONING, OutputParser, Syntax, start_state
 from lmwire_worker.prompts.builder import build_prompt
 from lmwire_worker.prompts.model_syntax import find_syntax
 from lmwire_worker.prompts.tokenization import Encoder
@@ -94,7 +94,7 @@ class Family(NamedTuple):
         """Return the matcher of an answer that must call a tool."""
         request = Chat(messages=[ASKED], tools=[EDIT, FIND], tool_choice="required", **fields)
         prompt = build_prompt(request, Encoder(self.tokenizer), len(self.tokenizer), self.syntax)
-        thinking = self.syntax.start_state(prompt.opening) == REASONING
+        thinking = start_state(self.syntax, prompt.opening) == REASONING
         factory = ConstraintFactory(self.tokenizer, len(self.tokenizer), self.tokenizer.eos_token_ids)
         constraint = factory.make_constraint(request, self.syntax, thinking, opening=prompt.opening)
         assert constraint is not None
@@ -110,7 +110,7 @@ class Family(NamedTuple):
         prompt = build_prompt(
             Chat(messages=[ASKED], tools=[EDIT, FIND]), Encoder(self.tokenizer), len(self.tokenizer), self.syntax
         )
-        parser = OutputParser(self.syntax, self.syntax.start_state(prompt.opening), [EDIT, FIND], parses_calls=True)
+        parser = OutputParser(self.syntax, start_state(self.syntax, prompt.opening), [EDIT, FIND], parses_calls=True)
         pieces = [piece for piece in parser.push(text) + parser.end(True) if isinstance(piece, ToolCallFragment)]
         names = [piece.name for piece in pieces if piece.name]
         texts = ["".join(piece.arguments for piece in pieces if piece.index == index) for index in range(len(names))]

@@ -15,7 +15,7 @@ from lmwire_protocol import Chat, RequestError, Tool
 from lmwire_protocol.formats import RegexFormat
 from lmwire_protocol.messages import Function, Message, NamedTool
 from lmwire_worker.generation.structured_output.tool_call_grammars import loosen_schema
-from lmwire_worker.output_parsing import OutputParser, TextFragment
+from lmwire_worker.output_parsing import OutputParser, TextFragment, start_state
 from lmwire_worker.tool_parsers import FORMATS, WrittenCall
 from support.runners.constrained import Speaker, tool, write_tokenizer
 
@@ -143,7 +143,7 @@ class Read:
 def read(speaker: Speaker, text: str, tools: Sequence[Tool] = TOOLS, opening: str = "") -> Read:
     if speaker.syntax.tools is not None:
         opening = opening or OPENINGS.get(speaker.syntax.tools.name, "")
-    answer = OutputParser(speaker.syntax, speaker.syntax.start_state(opening), tools, parses_calls=True)
+    answer = OutputParser(speaker.syntax, start_state(speaker.syntax, opening), tools, parses_calls=True)
     read, name, arguments = Read(), "", ""
     for part in answer.push(text) + answer.end(finished=True):
         if isinstance(part, TextFragment) and part.channel == "content":

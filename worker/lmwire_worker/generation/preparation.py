@@ -17,7 +17,7 @@ from ..engine.preparation import PreparationThreads, Prepared
 from ..media import find_media_refs
 from ..models.tokenizer import Tokenizer
 from ..multimodal.placeholders import MediaLayout
-from ..output_parsing import REASONING, OutputParser, Syntax
+from ..output_parsing import REASONING, OutputParser, Syntax, start_state
 from ..prompts.builder import Prompt, build_prompt
 from ..prompts.chat_template import select_template
 from ..prompts.infill import InfillPrompts, find_infill_format
@@ -284,7 +284,7 @@ class RequestPreparer:
 
     def _initial_state(self, request: Generate | Chat, opening: str) -> str | None:
         """Return the parser state at the start of the answer; None if all text is content."""
-        return None if isinstance(request, Generate) else self._syntax.start_state(opening)
+        return None if isinstance(request, Generate) else start_state(self._syntax, opening)
 
     def _answer(self, request: Generate | Chat, state: str | None, prepared: PreparedRequest) -> OutputParser | None:
         """Return the parser of an answer; None if all text is content."""

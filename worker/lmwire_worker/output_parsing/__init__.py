@@ -25,8 +25,8 @@ Markers can overlap. These rules follow what models mean by them:
 
 from .families import find_states
 from .messages import FAMILIES
-from .output_parser import OutputParser, TextFragment
+from .output_parser import OutputParser, TextFragment, start_state
 from .states import CONTENT, REASONING
 from .syntax import Syntax
 
-__all__ = ["CONTENT", "FAMILIES", "REASONING", "OutputParser", "Syntax", "TextFragment", "find_states"]
+__all__ = ["CONTENT", "FAMILIES", "REASONING", "OutputParser", "Syntax", "TextFragment", "find_states", "start_state"]

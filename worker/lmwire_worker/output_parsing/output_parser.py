@@ -30,7 +30,7 @@ class OutputParser:
 
     Args:
         syntax: The model's syntax.
-        state: The initial state; see `Syntax.start_state`.
+        state: The initial state; see `start_state`.
         tools: The tools that the model may call.
         parses_calls: Parse tool calls. Otherwise, calls and their markers are text.
         drops_space: Drop white space before the content, because the content has a format.
@@ -287,3 +287,21 @@ class OutputParser:
         parts, self._fragments = self._fragments, []
         self._retracted = False
         return parts
+
+
+def start_state(syntax: Syntax, opening: str) -> str:
+    """Return the name of an answer's first state: `CONTENT`, `REASONING`, or the state of a message's header.
+
+    Args:
+        syntax: The model's syntax.
+        opening: The part of the assistant's turn that the prompt contains, from the template and any prefix.
+    """
+    name, rest = syntax.initial, opening
+    while True:
+        scanner = StringMatcher(syntax.states[name].markers)
+        _, marker = scanner.push(rest)
+        if marker is None:
+            return (rest and syntax.states[name].otherwise) or name
+        target = syntax.states[name].transitions[marker]
+        name = syntax.without_call(name) if syntax.states[target].kind in ("call", "quoted") else target
+        rest = scanner.rest

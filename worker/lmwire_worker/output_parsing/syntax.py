@@ -7,7 +7,6 @@ from msgspec import Struct
 from lmwire_protocol import RequestError
 
 from ..models.tokenizer import Tokenizer
-from ..text_stream.string_matcher import StringMatcher
 from ..tool_parsers import ToolFormat
 from .families import ContentMarkers, ReasoningMarkers, find_content_markers, find_reasoning_markers, find_states
 from .messages import FAMILIES, HARMONY_TOKENS
@@ -76,22 +75,6 @@ class Syntax(Struct, frozen=True):
     def has_reasoning(self) -> bool:
         """Return whether answers can contain reasoning."""
         return self.think_start is not None
-
-    def start_state(self, opening: str) -> str:
-        """Return the name of an answer's first state: `CONTENT`, `REASONING`, or the state of a message's header.
-
-        Args:
-            opening: The part of the assistant's turn that the prompt contains, from the template and any prefix.
-        """
-        name, rest = self.initial, opening
-        while True:
-            scanner = StringMatcher(self.states[name].markers)
-            _, marker = scanner.push(rest)
-            if marker is None:
-                return (rest and self.states[name].otherwise) or name
-            target = self.states[name].transitions[marker]
-            name = self.without_call(name) if self.states[target].kind in ("call", "quoted") else target
-            rest = scanner.rest
 
     def without_call(self, name: str) -> str:
         """Return the name of the state after a call's start marker that counts as text."""

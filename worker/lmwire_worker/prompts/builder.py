@@ -17,7 +17,7 @@ from lmwire_protocol import Chat, Generate, RequestError, Tokenize, Tool
 
 from ..media import MediaKind
 from ..models.tokenizer import Tokenizer
-from ..output_parsing import FAMILIES, REASONING, Syntax
+from ..output_parsing import FAMILIES, REASONING, Syntax, start_state
 from ..tool_parsers import ToolFormat, WrittenCall
 from .chat_template import Tools, select_template
 from .infill import InfillPrompts
@@ -308,7 +308,7 @@ class ConversationRenderer:
             return text, ""
         closed = self._template.try_render(form.messages(before), tools, add_generation_prompt=False, **variables)
         opening = text.removeprefix(closed)
-        if last.text and self._syntax.start_state(opening.removesuffix(last.text)) == REASONING:
+        if last.text and start_state(self._syntax, opening.removesuffix(last.text)) == REASONING:
             # The template opens reasoning for an answer without any: close it before the text.
             head, ends = text.removesuffix(last.text), self._reasoning.closing_text(opening)
             added = f"{last.reasoning}{ends}{last.text}"
@@ -332,7 +332,7 @@ class ConversationRenderer:
 
     def _starts_in_header(self, opening: str) -> bool:
         """Return whether the answer starts in a message's header, where a prefix would not be part of the content."""
-        return self._syntax.states[self._syntax.start_state(opening)].kind == "header"
+        return self._syntax.states[start_state(self._syntax, opening)].kind == "header"
 
     def _content_header(self, opening: str) -> str:
         """Return what the template writes between the opening and an assistant's text."""

@@ -152,7 +152,7 @@ def _read_line(pipe: int, timeout_s: float) -> bytearray:
         timeout_s: The longest wait, in seconds.
 
     Raises:
-        TimeoutError: Nothing has come for so long.
+        TimeoutError: No part has come in this time.
         EOFError: The pipe has ended.
     """
     poll = select.poll()
