@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 
 from lmwire_protocol import Generate
-from lmwire_worker.generation.batching import rows
+from lmwire_worker.generation.batching import row_group
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from support.runners.generation_runners import Driver, RunnerOf
 
@@ -33,10 +33,10 @@ def spare_bytes_after_a_chunk(runner_of: RunnerOf) -> int:
 
 
 def test_the_memory_of_a_short_chunk_stays_for_the_next(runner_of: RunnerOf) -> None:
-    assert 4096 < spare_bytes_after_a_chunk(runner_of) <= rows.MAX_SPARE_BYTES
+    assert 4096 < spare_bytes_after_a_chunk(runner_of) <= row_group.MAX_SPARE_BYTES
 
 
 def test_memory_above_the_spare_limit_is_released(runner_of: RunnerOf, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = spare_bytes_after_a_chunk(runner_of)
-    monkeypatch.setattr(rows, "MAX_SPARE_BYTES", measured // 2)
+    monkeypatch.setattr(row_group, "MAX_SPARE_BYTES", measured // 2)
     assert spare_bytes_after_a_chunk(runner_of) < measured // 10

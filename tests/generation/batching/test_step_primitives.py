@@ -17,7 +17,9 @@ from mlx_lm.models.llama import Model, ModelArgs
 
 from lmwire_protocol import Generate, Generation
 from lmwire_worker.generation.banned_strings import BannedStrings
-from lmwire_worker.generation.batching.rows import Decoding, RowGroup, RowState
+from lmwire_worker.generation.batching.decoding import Decoding
+from lmwire_worker.generation.batching.row_group import RowGroup
+from lmwire_worker.generation.batching.rows import RowState
 from lmwire_worker.generation.sampling.dry import Repetitions
 from lmwire_worker.generation.structured_output.constraint import Constraint
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmwire_protocol import ChoiceFormat, Generate, RegexFormat
-from lmwire_worker.generation.batching.rows import MAX_FOLLOWING_TOKENS
+from lmwire_worker.generation.batching.decoding import MAX_FOLLOWING_TOKENS
 from lmwire_worker.generation.runner import GenerationRunner
 from support.runners.forced_tokens import TRIP, step_by_step
 from support.runners.generation_runners import Driver, RunnerOf, ask

@@ -75,7 +75,7 @@ class GenerationRunner:
         weights: Kept in memory as long as the runner, so that the next load may share it.
         syntax: The model's output syntax; None to find it.
         ranks: The processes that hold the model together; None if this one does.
-        looks_up: See `batching.rows.RowGroup`.
+        looks_up: See `batching.Decoding`.
     """
 
     def __init__(

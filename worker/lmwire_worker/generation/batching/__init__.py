@@ -6,8 +6,10 @@ predecessor's tokens are delivered. The caller decides whether a step prefills o
 """
 
 from .batch import Batch, assign_buckets, max_padding_tokens
+from .decoding import Decoding
 from .padding import compiles_each_shape, round_shape, supports_padding
-from .rows import Decoding, PromptProgress, Row, prefill
+from .row_group import prefill
+from .rows import PromptProgress, Row
 from .speculative import TargetDraftPair
 from .step_speeds import StepSpeeds
 

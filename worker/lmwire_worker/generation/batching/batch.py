@@ -11,8 +11,10 @@ from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
 from ..caches import Checkpoint
+from .decoding import Decoding
 from .padding import compiles_each_shape, round_shape
-from .rows import Decoding, PromptProgress, Row, RowGroup, RowState
+from .row_group import RowGroup
+from .rows import PromptProgress, Row, RowState
 
 CLEAR_INTERVAL: Final = 512
 """Steps between two releases of freed memory."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import mlx.core as mx
 
 from ..sampling.logprobs import LogprobHandle
+from .decoding import Decoding
 from .pace import Pace
 from .prompt_lookup import PromptLookup
+from .rows import FollowingToken, RowState
 
 if TYPE_CHECKING:
-    from .rows import Decoding, RowState
-
     Sampler = Callable[[mx.array, mx.array], tuple[mx.array, list[LogprobHandle | None]]]
 
 
@@ -23,14 +23,6 @@ MAX_PROPOSALS: Final = 4
 """Maximum number of tokens that a draft model proposes in one step."""
 PATIENCE: Final = 3
 """Steps in which the first token that a draft model proposes may be wrong before it pauses."""
-
-
-class FollowingToken(NamedTuple):
-    """A token that a step computed after the one that it was started for."""
-
-    token: int
-    logprob: LogprobHandle | None = None
-    drafted: bool = False
 
 
 class Continuation(NamedTuple):
@@ -42,7 +34,7 @@ class Continuation(NamedTuple):
 
 
 def find_continuations(
-    rows: "Sequence[RowState]", read_newest: Callable[[], list[int]], room: int, decoding: "Decoding"
+    rows: Sequence[RowState], read_newest: Callable[[], list[int]], room: int, decoding: Decoding
 ) -> list[Continuation]:
     """Return what may follow the newest token of each row, without a draft model; nothing if that is not worth it.
 
@@ -78,7 +70,7 @@ def find_continuations(
 
 
 def _is_worth_it(
-    decoding: "Decoding", rows: "Sequence[RowState]", forced: Sequence[int], guesses: "dict[RowState, list[int]]"
+    decoding: Decoding, rows: Sequence[RowState], forced: Sequence[int], guesses: dict[RowState, list[int]]
 ) -> bool:
     """Return whether a step should compute several tokens of some rows.
 
@@ -93,15 +85,15 @@ def _is_worth_it(
     return width > 1 and decoding.is_worth_it(len(rows), width, (sum(forced) + sum(proposed)) / len(rows))
 
 
-def _is_answering(state: "RowState") -> bool:
+def _is_answering(state: RowState) -> bool:
     return len(state.tokens) >= len(state.prompt)  # the first step delivers nothing
 
 
-def _room_of(state: "RowState", room: int) -> int:
+def _room_of(state: RowState, room: int) -> int:
     return min(room, state.row.remaining_tokens - (not state.is_delivered))
 
 
-def _look_up(rows: "Sequence[RowState]", room: int) -> "dict[RowState, list[int]]":
+def _look_up(rows: Sequence[RowState], room: int) -> dict[RowState, list[int]]:
     """Return, for rows whose text repeats itself, their newest token and those that may follow it, as guesses."""
     guesses: dict[RowState, list[int]] = {}
     for state in rows:
@@ -112,7 +104,7 @@ def _look_up(rows: "Sequence[RowState]", room: int) -> "dict[RowState, list[int]
     return guesses
 
 
-def wanted_proposals(rows: "Sequence[RowState]", room: int, decoding: "Decoding") -> list[int]:
+def wanted_proposals(rows: Sequence[RowState], room: int, decoding: Decoding) -> list[int]:
     """Return how many tokens a draft model should propose for each row; nothing if that is not worth it.
 
     Args:
@@ -144,7 +136,7 @@ class Sampled(NamedTuple):
 
 
 def sample_after(
-    rows: "Sequence[RowState]",
+    rows: Sequence[RowState],
     newest: Sequence[int],
     found: Sequence[Continuation],
     logits: mx.array,
@@ -226,7 +218,7 @@ def _pick(logits: mx.array, places: Sequence[tuple[int, int]]) -> mx.array:
     return logits[mx.array(rows), mx.array(columns)]
 
 
-def note_proposals(rows: "Sequence[RowState]", found: Sequence[Continuation], counts: Sequence[int]) -> None:
+def note_proposals(rows: Sequence[RowState], found: Sequence[Continuation], counts: Sequence[int]) -> None:
     """Tell what proposed tokens for each row how many of them were right."""
     for state, after, count in zip(rows, found, counts, strict=True):
         if after.tokens and not after.is_forced:

@@ -7,7 +7,7 @@ from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
 from ..caches import merge_caches, name_special_caches
-from .rows import compute_chunks
+from .row_group import compute_chunks
 
 ROW_STEPS_PER_OCTAVE: Final = 2
 LENGTH_STEPS_PER_OCTAVE: Final = 4
