@@ -1,8 +1,13 @@
-"""Imports of many modules at a program's start."""
+"""Imports of many modules at a program's start, which should do nothing that the program may not need."""
 
 import gc
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
+
+TYPE_CHECKING = False  # `typing` takes longer to import than all else here
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @contextmanager
@@ -20,3 +25,27 @@ def uncollected() -> Generator[None]:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def lazy_pattern(expression: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a regular expression that is compiled when it is first used: most need longer than the rest of a module.
+
+    Args:
+        expression: The expression, whose syntax is not checked before that.
+        flags: Those of `re.compile`.
+    """
+    pattern: Any = _LazyPattern(expression, flags)
+    return pattern
+
+
+class _LazyPattern:
+    """A `re.Pattern` by its methods and attributes, which are kept once they have been used."""
+
+    def __init__(self, expression: str, flags: int) -> None:
+        self.pattern = expression
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> "Any":
+        found = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, found)
+        return found

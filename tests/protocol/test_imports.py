@@ -1,8 +1,9 @@
 import gc
+import re
 
 import pytest
 
-from lmwire_protocol.imports import uncollected
+from lmwire_protocol.imports import lazy_pattern, uncollected
 
 
 def test_imports_are_not_interrupted_by_collections() -> None:
@@ -18,3 +19,16 @@ def test_collections_come_back_after_an_error() -> None:
         raise ImportError
     assert gc.isenabled()
     gc.unfreeze()
+
+
+def test_a_lazy_pattern_is_compiled_by_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile = re.compile
+    monkeypatch.setattr(re, "compile", lambda text, flags: compiled.append(text) or compile(text, flags))
+    pattern = lazy_pattern(r"(?P<word>[a-z]+)", re.IGNORECASE)
+    assert pattern.pattern == r"(?P<word>[a-z]+)" and not compiled
+    for text in ("One", "two"):
+        match = pattern.fullmatch(text)
+        assert match is not None and match["word"] == text
+    assert compiled == [pattern.pattern]
+    assert pattern.sub("x", "One two") == "x x"

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.imports import lazy_pattern
 
 from ..models.model_files import bad_model, read_any_json, read_json
 
@@ -17,7 +18,7 @@ DECODERS: Final = ("qwen3", "gemma3_text", "lfm2", "ministral3", "qwen3_vl")
 IMAGE_TYPES: Final = ("qwen3_vl", "qwen3_vl_embedding")
 """Model types that also make vectors of images."""
 HEADS: Final = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
-_NAME: Final = re.compile(r"(?<![a-z])embedding(?![a-z])", re.IGNORECASE)
+_NAME: Final = lazy_pattern(r"(?<![a-z])embedding(?![a-z])", re.IGNORECASE)
 
 
 class EmbeddingRecipe(Struct, frozen=True):

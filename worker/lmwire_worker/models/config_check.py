@@ -1,9 +1,10 @@
 """Compare what a config.json claims with the tensors that are there, before a library builds what it claims."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from lmwire_protocol.imports import lazy_pattern
 
 from .model_files import bad_model, shown
 
@@ -29,14 +30,14 @@ WHOLE_NUMBER_FIELDS: Final = (
     "num_attention_heads", "num_key_value_heads", "head_dim", "num_experts", "num_local_experts", "n_routed_experts",
 )  # fmt: skip
 """Fields that are whole numbers, or lists of these, in every model."""
-_DIVISORS: Final = re.compile(
+_DIVISORS: Final = lazy_pattern(
     r"(?:^|_)(?:hidden_size|vocab_size|head_dim|attention_heads|key_value_heads|heads|head|patch_size|merge_size|kernel"
     r"|kernel_size|strides?|groups?|group_size|bits)$"
 )
 """Fields that are above 0: MLX divides by some of them without looking, which ends the process where one is 0."""
-_LAYERS: Final = re.compile(r"(?:^|_)(?:layers?|depths?|blocks?)$")
-_PARTS: Final = re.compile(r"(?:^|_)(?:experts?|heads?)$")
-_SIZES: Final = re.compile(r"(?:^|_)(?:size|dims?|rank|embd|width|channels|features|state|model)$")
+_LAYERS: Final = lazy_pattern(r"(?:^|_)(?:layers?|depths?|blocks?)$")
+_PARTS: Final = lazy_pattern(r"(?:^|_)(?:experts?|heads?)$")
+_SIZES: Final = lazy_pattern(r"(?:^|_)(?:size|dims?|rank|embd|width|channels|features|state|model)$")
 
 
 def understanding_part(config: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Find the folder of a model by its path, hub id or alias."""
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.imports import lazy_pattern
 from lmwire_protocol.model_names import PACKAGE_MODELS, NameIndex, ambiguous_name, is_package_model
 
 from ..engine.interface import Report
@@ -38,8 +38,8 @@ ALIASES: Final = {
 
 BUILTIN_PREFIX: Final = "builtin:"
 BUILTIN: Final = Path(__file__).parents[1] / "builtin"
-HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-_NAME: Final = re.compile(r"\w[\w.-]*")
+HUB_ID: Final = lazy_pattern(r"\w[\w.-]*/\w[\w.-]*")
+_NAME: Final = lazy_pattern(r"\w[\w.-]*")
 """An alias, or a word that could be one."""
 
 

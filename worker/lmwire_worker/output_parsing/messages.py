@@ -32,10 +32,11 @@ Functionary 3.2, whose headers are lines:
     {...}
 """
 
-import re
 from typing import Final
 
 from msgspec import Struct
+
+from lmwire_protocol.imports import lazy_pattern
 
 from .families import ReasoningMarkers
 from .states import CALL, CONTENT, HEADER, LOST_CALL, REASONING, State
@@ -63,7 +64,9 @@ _HARMONY_STARTS: Final = {
     "<|channel|>final": HEADER,
 }
 _HARMONY: Final = {**_HARMONY_ENDS, **_HARMONY_STARTS}
-_OTHER_HEADER: Final = re.compile(r"\s*(?!functions\.)(?P<recipient>[^\s<]+)(?:(?!<\|message\|>)[\s\S])*<\|message\|>")
+_OTHER_HEADER: Final = lazy_pattern(
+    r"\s*(?!functions\.)(?P<recipient>[^\s<]+)(?:(?!<\|message\|>)[\s\S])*<\|message\|>"
+)
 HARMONY: Final = MessageFamily(
     {
         HEADER: State({**_HARMONY, "to=": CALL, "<|message|>": CONTENT}, kind="header"),

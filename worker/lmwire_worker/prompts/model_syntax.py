@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from lmwire_protocol import Function, RequestError, Tool
+from lmwire_protocol.imports import lazy_pattern
 
 from ..models.tokenizer import Tokenizer
 from ..output_parsing import FAMILIES, Syntax
@@ -40,9 +41,9 @@ _PAIR: Final = (
 _SAMPLES: Final = (_PAIR, _PAIR[:1], _PAIR[1:])
 RESPONSE_TEMPLATE: Final = "response_template"
 """Name of a format that is derived from the description of answers in the tokenizer's settings."""
-_OPENING_TAG: Final = re.compile(r"(?P<tag>[<\[](?P<name>[\w:.-]{1,64})[>\]])\s*\Z")
-_CLOSING_TAG: Final = re.compile(r"\s*(?P<tag>[<\[]/(?P<name>[\w:.-]{1,64})[>\]])")
-_AROUND_CALLS: Final = re.compile(r"[\s\[\],]{0,64}")
+_OPENING_TAG: Final = lazy_pattern(r"(?P<tag>[<\[](?P<name>[\w:.-]{1,64})[>\]])\s*\Z")
+_CLOSING_TAG: Final = lazy_pattern(r"\s*(?P<tag>[<\[]/(?P<name>[\w:.-]{1,64})[>\]])")
+_AROUND_CALLS: Final = lazy_pattern(r"[\s\[\],]{0,64}")
 _SIGNS: Final = {
     "<|tool_list_start|>": "pythonic",
     "# 可用工具": "glm4",

@@ -1,6 +1,5 @@
 """The reasoning switch: variables of the chat template, or text that opens or closes the reasoning."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
@@ -9,6 +8,7 @@ from msgspec import Struct
 
 from lmwire_protocol import RequestError
 from lmwire_protocol.commands import ReasoningEffort
+from lmwire_protocol.imports import lazy_pattern
 from lmwire_protocol.limits import EFFORT_BUDGETS
 
 from ..models.tokenizer import Tokenizer
@@ -199,9 +199,9 @@ _SUBSTITUTES: Final[Mapping[str, tuple[str, ...]]] = {
 """The efforts that can stand for each effort, best first, from the lowest effort to the highest."""
 _USUAL: Final = ("low", "medium", "high")
 """The efforts of a template that writes any word into the prompt."""
-_ABOUT_REASONING: Final = re.compile("(?!reasoning_content)[^.]*(?:think|reason|effort)")
-_TAKES_EFFORT: Final = re.compile("effort|strength|level")
-_NEGATED: Final = re.compile("(?:skip|disable|no|without)_")
+_ABOUT_REASONING: Final = lazy_pattern("(?!reasoning_content)[^.]*(?:think|reason|effort)")
+_TAKES_EFFORT: Final = lazy_pattern("effort|strength|level")
+_NEGATED: Final = lazy_pattern("(?:skip|disable|no|without)_")
 _USUAL_NAMES: Final = ("enable_thinking", "thinking", "reasoning_effort", "thinking_budget")
 """Variables to try with a program in Python, which does not list its own."""
 _WORD_PAIRS: Final = (

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmwire_protocol import RequestError
+from lmwire_protocol.imports import lazy_pattern
 
 from ..media import MediaKind
 from .chat_template import ChatTemplate, Probe
@@ -49,10 +50,10 @@ _SAMPLE_CALLS: Final = (
 )
 _PART_TYPES: Final[dict[MediaKind, str]] = {"image": "image", "sound": "audio"}
 """The names of parts in templates."""
-_MEDIA_MARKER: Final = re.compile(f"({'|'.join(MEDIA_MARKERS.values())})")
+_MEDIA_MARKER: Final = lazy_pattern(f"({'|'.join(MEDIA_MARKERS.values())})")
 _REASONING_NAMES: Final = ("reasoning_content", "reasoning", "thinking", "thought", "tool_plan")
 """The names under which templates read a message's reasoning."""
-_SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+_SHORT_ID: Final = lazy_pattern(r"[A-Za-z0-9]{9}")
 _ASKED: Final = Turn("user", USER)
 _ANSWERED: Final = Turn("tool", RESULT, call_id=_FIRST_CALL.id, name=FUNCTION)
 _SAID: Final = Turn("assistant", ANSWER)

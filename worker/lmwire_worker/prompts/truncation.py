@@ -1,15 +1,15 @@
 """Truncation of prompts that are longer than the context. Imports no model library."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeVar
 
 from lmwire_protocol import Chat, Generate, RequestError
+from lmwire_protocol.imports import lazy_pattern
 
 T = TypeVar("T")
 Tokenize = Callable[[str], list[int]]
 
-WORD_BOUNDARY: Final = re.compile(r"[^\W_](?=[ \n\u3002\uff0c])")
+WORD_BOUNDARY: Final = lazy_pattern(r"[^\W_](?=[ \n\u3002\uff0c])")
 """The end of a word. Tokenizers split texts here: no pattern matches a letter or digit together with these characters,
 and no SentencePiece token crosses the boundary. The tokens on one side do not depend on the text of the other."""
 SEARCH_CHARACTERS: Final = 2**12

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from lmwire_protocol import Tool
+from lmwire_protocol.imports import lazy_pattern
 
 from .format import ToolCallFragment
 from .objects import read_object, write_value
@@ -23,10 +24,10 @@ class GeneratorParser(ABC):
         tools: The request's tools.
     """
 
-    separators: re.Pattern[str] = re.compile(r"[\s,;\[\]]*")
+    separators: re.Pattern[str] = lazy_pattern(r"[\s,;\[\]]*")
     """Text between complete calls that has no meaning."""
 
-    closing: re.Pattern[str] = re.compile("")
+    closing: re.Pattern[str] = lazy_pattern("")
     """Text after the last call that belongs to the section, such as the end of a list."""
 
     trigger: str

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from lmwire_protocol.imports import lazy_pattern
+
 from .format import CallShape, ToolFormat, WrittenCall
 from .json_calls import JsonCall
 from .literals import CALL_ID, NUMBER, pattern_of
@@ -22,12 +24,12 @@ NAME: Final = "derived"
 """Name of every derived format."""
 MAX_CHARACTERS: Final = 4096
 """Maximum length of the text from which a format is derived."""
-_LEXEME: Final = re.compile(r"<[^<>\s]*>|\[/?\w+\]|\w+|\s|.", re.DOTALL)
-_FIRST_TAG: Final = re.compile(r"<[^<>\s]+>|\[/?\w+\]")
-_FIRST_WORDS: Final = re.compile(r"\[?[^\[{(]*")
-_LAST_TAG: Final = re.compile(r"(?:<[^<>\s]+>|\[/?\w+\]|[^\s\w\[\](){}\",:;]+)\Z")
-_DISTINCT: Final = re.compile(r"[^\w\s\[\](){}\",;]|\A\[/?\w")
-_NUMBERS: Final = re.compile(r"\d+")
+_LEXEME: Final = lazy_pattern(r"<[^<>\s]*>|\[/?\w+\]|\w+|\s|.", re.DOTALL)
+_FIRST_TAG: Final = lazy_pattern(r"<[^<>\s]+>|\[/?\w+\]")
+_FIRST_WORDS: Final = lazy_pattern(r"\[?[^\[{(]*")
+_LAST_TAG: Final = lazy_pattern(r"(?:<[^<>\s]+>|\[/?\w+\]|[^\s\w\[\](){}\",:;]+)\Z")
+_DISTINCT: Final = lazy_pattern(r"[^\w\s\[\](){}\",;]|\A\[/?\w")
+_NUMBERS: Final = lazy_pattern(r"\d+")
 
 
 class _Found(NamedTuple):

@@ -8,17 +8,18 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from lmwire_protocol import Tool
+from lmwire_protocol.imports import lazy_pattern
 from lmwire_protocol.messages import Function
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
 from .values import kinds_of
 
-_HEAD: Final = re.compile(r"(?:call|\A\s*):(?P<name>[^\s:{}]+)(?=\{)")
+_HEAD: Final = lazy_pattern(r"(?:call|\A\s*):(?P<name>[^\s:{}]+)(?=\{)")
 """The start of a call. Gemma 4 now and then leaves the word out."""
-_WORD: Final = re.compile(r"[^,:{}\[\]]*(?=[,:}\]])")
+_WORD: Final = lazy_pattern(r"[^,:{}\[\]]*(?=[,:}\]])")
 _KEY: Final = r"[^\s,:{}\[\]]+"
-_SPACE: Final = re.compile(r"\s*")
+_SPACE: Final = lazy_pattern(r"\s*")
 
 
 def key_order(key: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from lmwire_protocol import Tool
+from lmwire_protocol.imports import lazy_pattern
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
@@ -16,7 +17,7 @@ from .literals import CALL_ID, NUMBER, pattern_of
 from .objects import ObjectEnd, read_object
 
 _STRING: Final = r'"(?:[^"\\]|\\.)+"'
-_OPENING: Final = re.compile(
+_OPENING: Final = lazy_pattern(
     rf'\{{\s*(?:"type"\s*:\s*{_STRING}\s*,\s*|"(?:tool_call_)?id"\s*:\s*(?P<id>{_STRING})\s*,\s*)*'
     rf'"(?:tool_)?name"\s*:\s*(?P<name>{_STRING})\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{{)',
     re.DOTALL,
@@ -76,10 +77,10 @@ class JsonParser(GeneratorParser):
     """
 
     trigger = "{"
-    closing = re.compile(r"\s*\]")
+    closing = lazy_pattern(r"\s*\]")
     streams_objects = True
     """Report a call that an object describes as it comes. Otherwise, its id may follow the arguments."""
-    head: re.Pattern[str] = re.compile(r"\{")
+    head: re.Pattern[str] = lazy_pattern(r"\{")
     """The start of a call: an object that describes it, or its `name` (and `id`) before its arguments."""
 
     def accepts(self, name: str) -> bool:
@@ -213,8 +214,8 @@ def _patterns(call: JsonCall) -> tuple[re.Pattern[str], re.Pattern[str]]:
 class MistralParser(JsonParser):
     """Parses `f[ARGS]{}`, with an optional `[CALL_ID]` before the arguments, and lists of objects."""
 
-    head = re.compile(r"\{|(?<![\w.-])(?P<name>[\w.-]{1,128})\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
-    separators = re.compile(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
+    head = lazy_pattern(r"\{|(?<![\w.-])(?P<name>[\w.-]{1,128})\s*(?:\[CALL_ID\]\s*(?P<id>\w+)\s*)?\[ARGS\]\s*(?=\{)")
+    separators = lazy_pattern(r"(?:[\s,;\[\]]|\[TOOL_CALLS\])*")
 
 
 class NemoParser(MistralParser):
@@ -226,23 +227,23 @@ class NemoParser(MistralParser):
 class RepeatedJsonParser(JsonParser):
     """Parses objects that each follow the start marker `<function_call>`."""
 
-    separators = re.compile(r"(?:[\s,;\[\]]|<function_call>)*")
+    separators = lazy_pattern(r"(?:[\s,;\[\]]|<function_call>)*")
 
 
 class KimiParser(JsonParser):
     """Parses `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>`."""
 
-    head = re.compile(
+    head = lazy_pattern(
         r"(?:<\|tool_call_begin\|>\s*)?(?<![^\s>])(?P<id>(?:functions\.)?(?P<name>[^\s<>:]{1,128}):\d+)\s*"
         r"<\|tool_call_argument_begin\|>\s*(?=\{)"
     )
-    separators = re.compile(r"(?:\s|<\|tool_call_end\|>)*")
+    separators = lazy_pattern(r"(?:\s|<\|tool_call_end\|>)*")
 
 
 class HarmonyParser(JsonParser):
     """Parses one message to a tool, with or without its header: `functions.f <|constrain|>json<|message|>{}`."""
 
-    head = re.compile(
+    head = lazy_pattern(
         r"\A(?:[^{]{0,200}?\bto=|\s*)(?:functions\.)?(?P<name>[^\s<{]+)(?:[\s<][^{]{0,200}?)?<\|message\|>\s*(?=\{)"
     )
 
@@ -253,8 +254,10 @@ class LlamaParser(JsonParser):
     Only the request's functions count. The section is abandoned at the first text that is not a call of one of them.
     """
 
-    separators = re.compile(r"(?:[\s,;\[\]]|<\|python_tag\|>)*")
-    _first = re.compile(rf'\{{\s*(?:(?P<key>{_STRING})\s*:\s*(?:(?P<value>{_STRING})|""|[^\s"])|""|[^\s"])', re.DOTALL)
+    separators = lazy_pattern(r"(?:[\s,;\[\]]|<\|python_tag\|>)*")
+    _first = lazy_pattern(
+        rf'\{{\s*(?:(?P<key>{_STRING})\s*:\s*(?:(?P<value>{_STRING})|""|[^\s"])|""|[^\s"])', re.DOTALL
+    )
     _keys = frozenset({'"name"', '"type"', '"id"', '"function"', '"parameters"', '"arguments"'})
 
     def parse(self) -> Fragments:
@@ -302,8 +305,8 @@ class BareJsonParser(LlamaParser):
     The markers of other formats may stand around the list, as models write them now and then.
     """
 
-    separators = re.compile(r"(?:[\s,;\[\]]|```|json|TOOL_CALLS|</?tool_call>)*")
-    closing = re.compile(r"\s*\]?(?:\s*(?:```|</tool_call>))?")
+    separators = lazy_pattern(r"(?:[\s,;\[\]]|```|json|TOOL_CALLS|</?tool_call>)*")
+    closing = lazy_pattern(r"\s*\]?(?:\s*(?:```|</tool_call>))?")
     _words = ("```", "json", "TOOL_CALLS", "<tool_call>", "</tool_call>")
 
     def _skip_separators(self, at: int) -> int | None:
@@ -312,7 +315,7 @@ class BareJsonParser(LlamaParser):
         return None if any(word.startswith(self.text[start:]) for word in self._words) else start
 
 
-_NAME_LINE: Final = re.compile(r"\s*(?P<name>[\w.-]*)(?P<line>[ \t]*\n\s*)?")
+_NAME_LINE: Final = lazy_pattern(r"\s*(?P<name>[\w.-]*)(?P<line>[ \t]*\n\s*)?")
 
 
 class NamedLineParser(JsonParser):

@@ -3,11 +3,13 @@
 import re
 from typing import Final
 
+from lmwire_protocol.imports import lazy_pattern
+
 NUMBER: Final = "\0"
 """Placeholder for a call's number in fixed text."""
 CALL_ID: Final = "\1"
 """Placeholder for a call's id in fixed text."""
-_PIECE: Final = re.compile(r"(\s+|\{\w*\}|[\0\1]|\"\{\w*\}\")")
+_PIECE: Final = lazy_pattern(r"(\s+|\{\w*\}|[\0\1]|\"\{\w*\}\")")
 
 
 def pattern_of(text: str, **groups: str) -> str:

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
-_MARK: Final = re.compile(r'["{}\[\]<]')
-_STRING: Final = re.compile(r'(?:[^"\\]+|\\.)*', re.DOTALL)
+from lmwire_protocol.imports import lazy_pattern
+
+_MARK: Final = lazy_pattern(r'["{}\[\]<]')
+_STRING: Final = lazy_pattern(r'(?:[^"\\]+|\\.)*', re.DOTALL)
 
 
 class ObjectEnd:

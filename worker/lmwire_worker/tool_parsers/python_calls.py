@@ -12,14 +12,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmwire_protocol import Function, Tool
+from lmwire_protocol.imports import lazy_pattern
 
 from .base import Fragments, GeneratorParser
 from .format import ToolCallParser, WrittenCall
 from .objects import write_value
 from .parameter_order import parameters_in_order
 
-_NAME: Final = re.compile(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
-_TOKEN: Final = re.compile(
+_NAME: Final = lazy_pattern(r"(?<![\w.-])(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
+_TOKEN: Final = lazy_pattern(
     r'"""(?:[^\\]|\\.)*?"""|'
     r"'''(?:[^\\]|\\.)*?'''|"
     r'"(?:[^"\\]|\\.)*"|'
@@ -27,19 +28,19 @@ _TOKEN: Final = re.compile(
     r"""["'()\[\]{},]""",
     re.DOTALL,
 )
-_NEWLINE: Final = re.compile(r"(?<!\\)\n")
-_QUOTED: Final = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<quote>[\"'])")
-_NEXT_ARGUMENT: Final = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")
-_NAME_OR_END: Final = re.compile(r"\s*(?:[^\W\d]\w*\s*=?)?")
-_NEXT_CALL: Final = re.compile(r"\s*(?:\]|(?:,\s*)?[^\W\d][\w.-]*\s*\()")
-_CALL_OR_END: Final = re.compile(r"\s*(?:,\s*)?(?:[^\W\d][\w.-]*\s*)?")
+_NEWLINE: Final = lazy_pattern(r"(?<!\\)\n")
+_QUOTED: Final = lazy_pattern(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<quote>[\"'])")
+_NEXT_ARGUMENT: Final = lazy_pattern(r"\s*[^\W\d]\w*\s*=(?!=)")
+_NAME_OR_END: Final = lazy_pattern(r"\s*(?:[^\W\d]\w*\s*=?)?")
+_NEXT_CALL: Final = lazy_pattern(r"\s*(?:\]|(?:,\s*)?[^\W\d][\w.-]*\s*\()")
+_CALL_OR_END: Final = lazy_pattern(r"\s*(?:,\s*)?(?:[^\W\d][\w.-]*\s*)?")
 _ESCAPES: Final = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
-_ESCAPE: Final = re.compile(r"\\([\\'\"ntr])")
-_LEADING_ZEROS: Final = re.compile(r"\s*(-?)0+(\d+)\s*")
-_KEYWORD: Final = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=(?!=)")
-_BARE_TEXT: Final = re.compile(r"""[\w/~.@#$](?:[^"'()\[\]{}\\\n]*[^"'()\[\]{}\\\s+*%&|^<>=-])?""")
+_ESCAPE: Final = lazy_pattern(r"\\([\\'\"ntr])")
+_LEADING_ZEROS: Final = lazy_pattern(r"\s*(-?)0+(\d+)\s*")
+_KEYWORD: Final = lazy_pattern(r"\s*(?P<name>[^\W\d]\w*)\s*=(?!=)")
+_BARE_TEXT: Final = lazy_pattern(r"""[\w/~.@#$](?:[^"'()\[\]{}\\\n]*[^"'()\[\]{}\\\s+*%&|^<>=-])?""")
 """A string without quotes that does not look like the beginning of an expression."""
-_BARE_WORDS: Final = re.compile(r"[^\W\d_](?:[\w .:/@#-]*\w)?")
+_BARE_WORDS: Final = lazy_pattern(r"[^\W\d_](?:[\w .:/@#-]*\w)?")
 """A string without quotes that cannot be an expression, except for a difference, a quotient or an attribute."""
 
 
@@ -50,7 +51,7 @@ class PythonParser(GeneratorParser):
     """
 
     trigger = "("
-    separators = re.compile(r"(?:[\s,;`\[\]()]|\bprint\b)*")
+    separators = lazy_pattern(r"(?:[\s,;`\[\]()]|\bprint\b)*")
 
     def parse(self) -> Fragments:
         """Parse the calls."""
@@ -259,8 +260,8 @@ class BarePythonParser(PythonParser):
     Only the request's functions count. The section is abandoned at text that does not start with a call of one of them.
     """
 
-    _start: Final = re.compile(r"\s{0,64}\[\s{0,64}(?P<name>[\w.-]{1,128})\s{0,64}\(")
-    _undecided: Final = re.compile(r"\s{0,64}(?:\[\s{0,64}(?:[\w.-]{1,128}\s{0,64})?)?")
+    _start: Final = lazy_pattern(r"\s{0,64}\[\s{0,64}(?P<name>[\w.-]{1,128})\s{0,64}\(")
+    _undecided: Final = lazy_pattern(r"\s{0,64}(?:\[\s{0,64}(?:[\w.-]{1,128}\s{0,64})?)?")
 
     def parse(self) -> Fragments:
         """Parse the calls."""

@@ -15,6 +15,8 @@ by " to=" in a message's header, on any channel. The parser accepts the header f
 import re
 from typing import Final
 
+from lmwire_protocol.imports import lazy_pattern
+
 from .format import ToolFormat
 from .gemma_calls import GemmaCall
 from .json_calls import (
@@ -35,7 +37,7 @@ from .tagged_calls import TaggedCall
 from .tool_code_calls import ToolCodeParser
 
 _CONSTRAINED: Final = (" <|constrain|>json", "<|constrain|>json")
-PATH_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
+PATH_NAME: Final = lazy_pattern(r"[\w.-]+", re.ASCII)
 """Names that can stand unquoted before an object of arguments."""
 
 _DEEPSEEK_RESULTS: Final = (

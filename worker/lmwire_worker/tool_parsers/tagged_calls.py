@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from lmwire_protocol import Tool
+from lmwire_protocol.imports import lazy_pattern
 from lmwire_protocol.messages import Function
 
 from .base import Fragments, GeneratorParser
@@ -28,8 +29,8 @@ _WRAPPERS: Final = frozenset({"arguments", "input", "parameters", "properties"})
 _STREAMED_KINDS: Final = frozenset({"string", "null", "boolean"})
 """Types of parameters whose long values are certainly strings."""
 _STRING: Final = frozenset({"string"})
-_INK: Final = re.compile(r"\S")
-_CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
+_INK: Final = lazy_pattern(r"\S")
+_CDATA: Final = lazy_pattern(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
 _ATTRIBUTE_ESCAPES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 

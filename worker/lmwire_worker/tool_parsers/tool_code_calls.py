@@ -1,21 +1,21 @@
 """The parser for Gemma's `tool_code` blocks: calls in Python, or command lines such as `run ls -la /tmp`."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from lmwire_protocol import Function
+from lmwire_protocol.imports import lazy_pattern
 
 from .base import Fragments
 from .parameter_order import parameters_in_order
 from .python_calls import PythonParser, read_value
 
 _NAME: Final = r"(?P<name>[^\W\d][\w.-]{0,127})(?![\w.-])"
-_COMMAND_START: Final = re.compile(rf"\s{{0,64}}{_NAME}[ \t]{{0,16}}(?![ \t(])")
-_COMMAND: Final = re.compile(rf"{_NAME}(?:[ \t]+(?P<argument>[^(=].*))?")
-_UNDECIDED: Final = re.compile(r"\s{0,64}(?:[^\W\d][\w.-]{0,127}[ \t]{0,16})?")
+_COMMAND_START: Final = lazy_pattern(rf"\s{{0,64}}{_NAME}[ \t]{{0,16}}(?![ \t(])")
+_COMMAND: Final = lazy_pattern(rf"{_NAME}(?:[ \t]+(?P<argument>[^(=].*))?")
+_UNDECIDED: Final = lazy_pattern(r"\s{0,64}(?:[^\W\d][\w.-]{0,127}[ \t]{0,16})?")
 """Text that can become a command line or a call in Python."""
-_ANY_TEXT: Final = re.compile(".+")
+_ANY_TEXT: Final = lazy_pattern(".+")
 
 
 class ToolCodeParser(PythonParser):

@@ -2,10 +2,11 @@
 
 import ast
 import json
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any, Final
+
+from lmwire_protocol.imports import lazy_pattern
 
 Kinds = frozenset[str]
 """Names of JSON Schema's types."""
@@ -13,7 +14,7 @@ Kinds = frozenset[str]
 _MAX_DEPTH: Final = 16
 """Maximum number of references and choices inside one another. Beyond it, any type is possible."""
 _MAX_LITERAL_CHARACTERS: Final = 1_000_000
-_LEADING_ZEROS: Final = re.compile(r"(-?)0+(\d{1,18})")
+_LEADING_ZEROS: Final = lazy_pattern(r"(-?)0+(\d{1,18})")
 _WORDS: Final = {"true": True, "false": False, "null": None, "none": None}
 _MISSING: Final = object()
 

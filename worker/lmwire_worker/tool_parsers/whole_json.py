@@ -1,8 +1,9 @@
 """Calls in JSON without a marker, from models whose format is another."""
 
-import re
 from collections.abc import Generator
 from typing import Any
+
+from lmwire_protocol.imports import lazy_pattern
 
 from .base import Fragments
 from .json_calls import DescribedCall, LlamaParser, read_call
@@ -16,10 +17,10 @@ class WholeJsonParser(LlamaParser):
     section is abandoned at the first text that cannot be of this kind. No call is reported before the end.
     """
 
-    separators = re.compile(r"(?:[\s,;\[\]]|```(?:json)?)*")
-    _opening = re.compile(r"\s{0,64}(?:```(?:json)?\s{0,8})?(?:\[\s{0,8})?(?=\{)")
-    _undecided = re.compile(r"\s{0,64}(?:`{1,2}|```(?:j|js|jso|json)?\s{0,8})?(?:\[\s{0,8})?")
-    _closing = re.compile(r"[\s\]]*(?:```\s*)?")
+    separators = lazy_pattern(r"(?:[\s,;\[\]]|```(?:json)?)*")
+    _opening = lazy_pattern(r"\s{0,64}(?:```(?:json)?\s{0,8})?(?:\[\s{0,8})?(?=\{)")
+    _undecided = lazy_pattern(r"\s{0,64}(?:`{1,2}|```(?:j|js|jso|json)?\s{0,8})?(?:\[\s{0,8})?")
+    _closing = lazy_pattern(r"[\s\]]*(?:```\s*)?")
 
     def parse(self) -> Fragments:
         """Parse the calls."""
