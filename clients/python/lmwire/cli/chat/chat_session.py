@@ -8,6 +8,7 @@ import lmwire
 from lmwire.options import MediaPartDict, TextPartDict
 from lmwire.responses.answer import assemble_answer
 from lmwire.transport.child import Spawn, spawn_process
+from lmwire.worker import Worker
 from lmwire_protocol.events import Progress, ResultDone
 
 from ..progress import show_progress
@@ -57,7 +58,7 @@ class ChatSession:
         servers: Sequence["McpServerConfig"] = (),
         allowed_tools: Sequence[str] = (),
     ) -> None:
-        self._worker = lmwire.Worker(command, spawn=spawn)
+        self._worker = Worker(command, spawn=spawn)
         self.fields = fields
         self.model = ""
         self.context_len: int | None = None
