@@ -8,7 +8,10 @@ from lmwire_worker.multimodal import prefill
 from random_vision import FAMILIES, HEARING, write_vision_model
 from support.models.talking_vision import write_talking_vision_model
 from support.nightly import nightly_but
+from support.process.one_core import on_one_core
 from support.runners.generation_runners import FolderOf, RunnerOf, open_runner, runners
+
+__all__ = ["on_one_core"]
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {
     "qwen3_5": {"text_config": {"num_hidden_layers": 2, "full_attention_interval": 2}}
