@@ -12,7 +12,7 @@ import pytest
 
 from lmwire_protocol import Generate, RequestError
 from lmwire_protocol.formats import Format, JsonSchemaFormat, LarkFormat, RegexFormat
-from lmwire_worker.sandbox import LimitExceeded, Sandbox
+from lmwire_worker.sandbox import LimitExceeded, Sandbox, process
 from support.media.fuzzing import fuzz_seconds
 from support.models.invented_requests import Inventor
 from support.runners.constrained import Speaker, write_tokenizer
@@ -37,6 +37,12 @@ TEMPLATES = (
     "{{ ''.__class__.__mro__[1].__subclasses__() }}",
 )  # fmt: skip
 PROBE = {"subject": "render", "source": "{{ 6 * 7 }}", "values": {}}
+
+
+@pytest.fixture(autouse=True)
+def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a program that exceeds the limit of processor time spend less than in a worker."""
+    monkeypatch.setattr(process, "DEFAULT_LIMITS", process.Limits(cpu_seconds=1))
 
 
 def rounds() -> Iterator[Inventor]:
