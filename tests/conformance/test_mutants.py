@@ -20,7 +20,7 @@ SAMPLE = (
     "serves_requests_while_it_drains",
     "escapes_no_separators",
     "answers_a_repeated_prompt_differently",
-    "serves_an_id_that_is_in_flight",
+    "counts_an_ids_characters",
     "drops_a_terminal",
 )
 """One mutant of each family, for each commit: only these show that mutations still reach what the worker runs. That the
