@@ -240,7 +240,7 @@ def bounds() -> dict[str, Bound]:
     return found
 
 
-@for_each(bounds().items(), lambda named: named[0])
+@for_each(lambda: bounds().items(), lambda named: named[0])
 def test_a_value_beyond_a_bound_is_refused_with_its_path_and_the_valid_values(named: tuple[str, Bound]) -> None:
     name, fields, path, allowed = named[1]
     with pytest.raises(RequestError) as caught:

@@ -7,18 +7,21 @@ T = TypeVar("T")
 Test = Callable[[], None]
 
 
-def for_each(cases: Collection[T], named: Callable[[T], str] = str) -> Callable[[Callable[[T], None]], Test]:
+def for_each(
+    cases: Collection[T] | Callable[[], Collection[T]], named: Callable[[T], str] = str
+) -> Callable[[Callable[[T], None]], Test]:
     """Return a decorator that makes a test of a check. The first case that fails ends the test, with its name.
 
     Args:
-        cases: The cases.
+        cases: The cases; or a function that makes them when the test runs, if that takes long.
         named: Returns the name of a case.
     """
 
     def decorate(check: Callable[[T], None]) -> Test:
         def test() -> None:
-            assert cases
-            for case in cases:
+            made = cases() if callable(cases) else cases
+            assert made
+            for case in made:
                 try:
                     check(case)
                 except BaseException as failure:

@@ -1,13 +1,14 @@
 """The OpenAPI document: valid, complete, and true of what the server does with what follows it and what does not."""
 
+import gc
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
 from jsonschema import Draft202012Validator
 
 from lmwire_http.app import ENDPOINTS
@@ -27,16 +28,13 @@ CHECKS = (
     "allow_header_conformance",
 )
 EMPTY = {"openapi": "3.1.1", "info": {"title": "none", "version": "1"}, "paths": {}}
-# Loads the rest of the library while tests are collected. pytest parses each module, and Python 3.11 fails at that if a
-# garbage collection in between logs a traceback, which parses code, too: https://github.com/python/cpython/issues/106905
-schemathesis.openapi.from_dict(EMPTY)
 AT_MOST_S = 30
+"""A slow machine sends fewer requests."""
 SETTINGS = """
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", "501"]
 """
 """501 is the model's limit, such as images for a model that sees none."""
-"""A slow machine sends fewer requests."""
 SAME_BODY = "/v1/messages/count_tokens"
 """It takes what /v1/messages takes, but for the options."""
 SAMPLE = ["/health", "/v1/models", "/v1/completions"]
@@ -49,15 +47,34 @@ def document(mock_server: Server) -> dict[str, Any]:
     return asked(mock_server.url, "GET", "/openapi.json").json
 
 
-def test_the_openapi_document_is_valid(document: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def validate() -> Callable[[dict[str, Any]], None]:
+    """Load the library that validates a document.
+
+    pytest parses each of its modules, and Python 3.11 fails at that if a garbage collection in between logs a
+    traceback, which parses code, too: https://github.com/python/cpython/issues/106905
+    """
+    gc.disable()
+    try:
+        import schemathesis  # half a second, which each process of a run would spend when it collects the tests
+
+        schemathesis.openapi.from_dict(EMPTY)  # it imports the rest
+    finally:
+        gc.enable()
+    return lambda document: schemathesis.openapi.from_dict(document).validate()
+
+
+def test_the_openapi_document_is_valid(document: dict[str, Any], validate: Callable[[dict[str, Any]], None]) -> None:
     assert document["openapi"] == "3.1.1"
-    schemathesis.openapi.from_dict(document).validate()
+    validate(document)
 
 
-def test_an_invalid_openapi_document_is_detected(document: dict[str, Any]) -> None:
+def test_an_invalid_openapi_document_is_detected(
+    document: dict[str, Any], validate: Callable[[dict[str, Any]], None]
+) -> None:
     wrong = {**document, "paths": {"/health": {"get": {"responses": {"200": {"headers": 1}}}}}}
     with pytest.raises(Exception, match="is a required property"):
-        schemathesis.openapi.from_dict(wrong).validate()
+        validate(wrong)
 
 
 def test_the_openapi_document_has_every_endpoint(document: dict[str, Any]) -> None:
