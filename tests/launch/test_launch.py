@@ -172,11 +172,13 @@ def test_a_server_that_cannot_start_shows_why(path: str) -> None:
     assert "the server could not start" in launched.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_the_started_server_ends_with_the_command(tmp_path: Path, command: Path, number: signal.Signals) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
     process = subprocess.Popen(
         [command, "launch", "claude", "--model", "builtin:tiny"],
-        env={**os.environ, "PATH": str(install(tmp_path, "claude", HANG).parent)},
+        env={**os.environ, "PATH": str(install(tmp_path, "claude", HANG).parent), "TMPDIR": str(scratch)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -186,8 +188,9 @@ def test_the_started_server_ends_with_the_command(tmp_path: Path, command: Path,
         url = process.stdout.readline().decode().strip()
         assert not is_gone(url)
         process.send_signal(number)
-        assert process.wait(SECONDS) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+        assert process.wait(SECONDS) == (-number if number == signal.SIGKILL else 128 + number)
         wait_until(lambda: is_gone(url), "the server still runs")
+    assert number == signal.SIGKILL or not [*scratch.glob("lmwire-*")]
 
 
 def test_a_load_has_a_bar_on_a_terminal_until_the_agent_starts(path: str, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from lmwire_worker.models.tokenizer_loading import load_tokenizer
@@ -39,10 +39,10 @@ def byte_tokenizer(family: str, *, is_special: bool = True) -> Any:
         family: One of `FAMILIES`.
         is_special: Whether its tokens are special. Those of Qwen2.5-Coder are not.
     """
-    folder = Path(mkdtemp())
     special = (*SPECIAL, *FAMILIES[family]) if is_special else SPECIAL
-    write_tokenizer(folder, 320, special)
-    found = load_tokenizer(folder, {}, trust_remote_code=False)
+    with TemporaryDirectory() as folder:
+        write_tokenizer(Path(folder), 320, special)
+        found = load_tokenizer(Path(folder), {}, trust_remote_code=False)
     if not is_special:
         assert found.backend_tokenizer
         found.backend_tokenizer.add_tokens([*FAMILIES[family]])
@@ -62,9 +62,11 @@ def code_llama_tokenizer() -> Any:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))]
     )
-    folder = Path(mkdtemp())
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(
-        '{"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}'
-    )
-    return load_tokenizer(folder, {}, trust_remote_code=False)
+    with TemporaryDirectory() as written:
+        folder = Path(written)
+        tokenizer.save(str(folder / "tokenizer.json"))
+        (folder / "tokenizer_config.json").write_text(
+            '{"tokenizer_class": "PreTrainedTokenizerFast",'
+            ' "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}'
+        )
+        return load_tokenizer(folder, {}, trust_remote_code=False)

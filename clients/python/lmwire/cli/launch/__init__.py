@@ -27,7 +27,9 @@ def run(arguments: Namespace) -> int:
     program = shutil.which(agent.program)
     if program is None:
         raise CliError(f"{agent.program} is not on PATH; install it with `{agent.install}`")
-    signal.signal(signal.SIGTERM, _exit_with_cleanup)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal sends the second one, which nohup ignores
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _exit_with_cleanup)
     with find_server(arguments.url, arguments.api_key, arguments.model) as server, _scratch_folder() as folder:
         setup = agent.configure(server, folder)
         _report(agent, server, setup)
