@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import mlx.core as mx
 from mlx import nn
@@ -25,12 +25,11 @@ from mlx_lm.models.cache import make_prompt_cache
 
 MAX_TOKENS: Final = 64
 """Maximum tokens of a row in a compiled step. With more, the arithmetic takes longer than its start."""
-PATIENCE: Final = 16
-"""Steps of one shape before it is compiled, which takes about as long as two of them."""
+PATIENCE: Final = 100
+"""Number of steps of one shape before it is compiled. As many compiled ones gain the time that takes."""
 MAX_STEP_S: Final = 0.03
 """Maximum duration of a step, in seconds. In a longer one the start of the operations hardly counts."""
-TRIAL_STEPS: Final = 6
-TRIAL_ROUNDS: Final = 3
+TRIAL_STEPS: Final = 4
 _Shape = tuple[tuple[int, ...], bool]
 """The shape of a layer's input, and whether all rows have as many tokens."""
 _PARAMETERS: Final = ("self", "x", "mask", "cache")
@@ -56,44 +55,45 @@ def compile_if_faster(network: Any, clock: Callable[[], float] = time.perf_count
     return False
 
 
+class _Run(NamedTuple):
+    """Some steps of a trial."""
+
+    seconds: float
+    """Duration of all but the first one."""
+    logits: mx.array
+
+
 def _passes_trial(network: Any, layers: "CompiledLayers", clock: Callable[[], float]) -> bool:
-    """Return whether compiled layers give the same results in less time."""
-    if _steps_s(network, layers, clock, is_on=False) > MAX_STEP_S * TRIAL_STEPS:
+    """Return whether compiled layers give the same bits in less time."""
+
+    def run(rows: int, *, is_on: bool) -> _Run:
+        layers.is_on = is_on
+        return _run(network, rows, clock)
+
+    plain = run(1, is_on=False)
+    if plain.seconds > MAX_STEP_S * TRIAL_STEPS:
         return False
-    plain, compiled = (_logits(network, layers, is_on=is_on) for is_on in (False, True))
-    if not layers.have_compiled or not mx.array_equal(plain, compiled).item():
+    compiled = run(1, is_on=True)
+    if not layers.have_compiled:
         return False
-    rounds = [[_steps_s(network, layers, clock, is_on=is_on) for is_on in (False, True)] for _ in range(TRIAL_ROUNDS)]
-    plain_s, compiled_s = map(min, zip(*rounds, strict=True))
-    return compiled_s < plain_s
+    for one, other in ((plain, compiled), (run(2, is_on=False), run(2, is_on=True))):
+        if not mx.array_equal(one.logits, other.logits).item():
+            return False
+    return min(compiled.seconds, run(1, is_on=True).seconds) < min(plain.seconds, run(1, is_on=False).seconds)
 
 
-def _logits(network: Any, layers: "CompiledLayers", *, is_on: bool) -> mx.array:
-    """Return the logits of some steps, of one row and of two."""
-    layers.is_on = is_on
-    outputs: list[mx.array] = []
-    for rows in (1, 2):
-        cache = make_prompt_cache(network)
-        for tokens in ([1, 2, 3], [4], [5], [6, 7]):
-            logits = network(mx.array([tokens] * rows), cache=cache)
-            outputs.append(logits[:, -1].reshape(-1))
-    whole = mx.concatenate(outputs)
-    mx.eval(whole)
-    return whole
-
-
-def _steps_s(network: Any, layers: "CompiledLayers", clock: Callable[[], float], *, is_on: bool) -> float:
-    """Return how long some steps of one row take, in seconds."""
-    layers.is_on = is_on
+def _run(network: Any, rows: int, clock: Callable[[], float]) -> _Run:
+    """Run some steps of one token for each row."""
     cache = make_prompt_cache(network)
-    token = mx.argmax(network(mx.array([[1]]), cache=cache), axis=-1)
-    mx.eval(token)
+    logits = [network(mx.array([[1]] * rows), cache=cache)]
+    mx.eval(logits)
     start = clock()
     for _ in range(TRIAL_STEPS):
-        token = mx.argmax(network(token, cache=cache), axis=-1)
-        mx.async_eval(token)
-    mx.eval(token)
-    return clock() - start
+        logits.append(network(mx.argmax(logits[-1], axis=-1), cache=cache))
+        mx.async_eval(logits[-1])
+    whole = mx.concatenate(logits)
+    mx.eval(whole)
+    return _Run(clock() - start, whole)
 
 
 class CompiledLayers:
