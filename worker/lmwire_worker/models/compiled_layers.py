@@ -101,7 +101,8 @@ class CompiledLayers:
 
     Args:
         network: The network. Each of its layers that may be compiled gets another class.
-        patience: Steps of one shape before it is compiled.
+        patience: Steps of one shape before the first layer is compiled for it, and then one layer in each step, so
+            that no step waits for all; 0 to compile all in the first step.
     """
 
     def __init__(self, network: Any, patience: int) -> None:
@@ -113,11 +114,11 @@ class CompiledLayers:
         self._plain: list[tuple[weakref.ref[Any], type]] = []
         self._offset = -1
         self._offset_array = mx.array(0)
-        for layer in getattr(network, "layers", ()):
+        for index, layer in enumerate(getattr(network, "layers", ())):
             plain = type(layer)
             if tuple(inspect.signature(plain.__call__).parameters) == _PARAMETERS:
                 layer.__class__ = _compiled_class(plain)
-                layer.halves = _Halves(layer, self)
+                layer.halves = _Halves(layer, index, self)
                 self._plain.append((weakref.ref(layer), plain))
 
     @property
@@ -177,14 +178,16 @@ class _Halves:
 
     Args:
         layer: The layer. It is not kept, so that its weights leave the memory with it.
+        index: Its place in the network.
         layers: All layers of the network.
     """
 
-    def __init__(self, layer: Any, layers: CompiledLayers) -> None:
+    def __init__(self, layer: Any, index: int, layers: CompiledLayers) -> None:
         self.layers = layers
         self.options: dict[str, Any] = {}
         """The options that the layer gives its attention, beside the arrays and the mask."""
         self._layer = weakref.ref(layer)
+        self._index = index
         self._seen: Counter[_Shape] = Counter()
         """Steps by shape, until it is compiled."""
         self._compiled: set[_Shape] = set()
@@ -213,7 +216,8 @@ class _Halves:
         if not self._can_compile or x.shape[1] > MAX_TOKENS:
             return False
         self._seen[shape] += 1
-        if self._seen[shape] <= self.layers.patience:
+        patience = self.layers.patience
+        if patience and self._seen[shape] <= patience + self._index:
             return False
         self._can_compile = self._compile(x, cache)
         if self._can_compile:
