@@ -1,5 +1,6 @@
 """The life and death of ranks: each request has one terminal, and no process is left."""
 
+import operator
 import os
 import queue
 import signal
@@ -12,6 +13,7 @@ import pytest
 from lmwire_worker.ranks.group import Follower
 from lmwire_worker.ranks.hosts import local_hosts
 from random_model import write_model
+from support.http.http_server import wait_until
 from support.models.random_embeddings import write_embedding_model
 from support.process.process_waits import stop, wait_gone, watch
 from support.process.ranked_worker import BACKEND, RankedWorker
@@ -310,7 +312,8 @@ def test_loads_leave_no_descriptor_and_no_file(tmp_path: Path, folder_of: Callab
             assert refused["code"] == "unsupported"
         worker.load(folder_of("llama"), id="last")
         assert [worker.process.pid, *worker.followers()] == pids
-        assert _descriptors(pids) == before
+        # One may be in passing, such as a pipe to a process that starts. Each of seven loads would leave its own.
+        wait_until(lambda: all(map(operator.le, _descriptors(pids), before)), "the loads left descriptors")
         assert worker.quit() == 0
     assert not [*tmp_path.glob("lmwire*")]
 
