@@ -128,7 +128,7 @@ def ticks(plain_s: float, compiled_s: float) -> Callable[[], float]:
 
 @pytest.mark.parametrize(
     ("plain_s", "compiled_s", "are_used"),
-    [(0.1, 0.09, True), (0.1, 0.11, False), (compiled_layers.TRIAL_STEPS, 0.1, False)],
+    [(0.04, 0.03, True), (0.04, 0.05, False), (compiled_layers.TRIAL_STEPS, 0.1, False)],
     ids=["faster", "slower", "a large model"],
 )
 def test_a_trial_decides_whether_they_are_used(plain_s: float, compiled_s: float, are_used: bool) -> None:
@@ -153,7 +153,7 @@ def test_they_are_not_used_where_a_bit_differs() -> None:
     network = build("llama")
     for layer in network.layers:
         layer.__class__ = Counting
-    assert not compile_if_faster(network, ticks(0.1, 0.05))
+    assert not compile_if_faster(network, ticks(0.04, 0.02))
     assert {type(layer) for layer in network.layers} == {Counting}
 
 
@@ -177,7 +177,7 @@ def compiled_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_may_compile_layers", lambda: True)
     monkeypatch.setattr(compiled_layers, "PATIENCE", 1)
     monkeypatch.setattr(
-        compiled_layers, "compile_if_faster", lambda network: compile_if_faster(network, ticks(0.1, 0.05))
+        compiled_layers, "compile_if_faster", lambda network: compile_if_faster(network, ticks(0.04, 0.02))
     )
 
 

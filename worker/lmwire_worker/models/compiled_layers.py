@@ -27,8 +27,8 @@ MAX_TOKENS: Final = 64
 """Maximum tokens of a row in a compiled step. With more, the arithmetic takes longer than its start."""
 PATIENCE: Final = 100
 """Number of steps of one shape before it is compiled. As many compiled ones gain the time that takes."""
-MAX_STEP_S: Final = 0.03
-"""Maximum duration of a step, in seconds. In a longer one the start of the operations hardly counts."""
+MAX_STEP_S: Final = 0.012
+"""Maximum duration of a step, in seconds. A longer one waits for the device, and the load would wait for the trial."""
 TRIAL_STEPS: Final = 4
 _Shape = tuple[tuple[int, ...], bool]
 """The shape of a layer's input, and whether all rows have as many tokens."""
