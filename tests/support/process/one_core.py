@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 
@@ -16,13 +17,19 @@ import pytest
 @pytest.fixture(scope="module", autouse=True)
 def on_one_core() -> Iterator[None]:
     """Keep the threads of a file's tests on one core, on Linux. A conftest.py that imports it applies it."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or (before := _present()) is None:
         yield
         return
-    cores, policy = os.sched_getaffinity(0), os.sched_getscheduler(0)
-    _keep(_own(cores), os.SCHED_BATCH)
+    _keep(_own(before.cores), os.SCHED_BATCH)
     yield
-    _keep(cores, policy)
+    _keep(*before)
+
+
+class _Place(NamedTuple):
+    """The cores on which a process runs, and its scheduling policy."""
+
+    cores: Collection[int]
+    policy: int
 
 
 def _own(cores: Collection[int]) -> Collection[int]:
@@ -32,6 +39,13 @@ def _own(cores: Collection[int]) -> Collection[int]:
 
 
 if sys.platform == "linux":
+
+    def _present() -> _Place | None:
+        """Return the place of this process; None in a container that does not tell."""
+        try:
+            return _Place(os.sched_getaffinity(0), os.sched_getscheduler(0))
+        except OSError:
+            return None
 
     def _keep(cores: Collection[int], policy: int) -> None:
         """Let all threads of this process, and those that they start, run on these cores and in this way."""
