@@ -160,7 +160,7 @@ class _CompiledLayer(nn.Module):
     def __call__(self, x: mx.array, mask: Any = None, cache: Any = None) -> Any:
         """Return the layer's output."""
         halves = self.halves
-        if not halves.take(x, cache):
+        if not halves.are_ready(x, cache):
             return self.call_plain(x, mask, cache)
         queries, keys, values = halves.before(x, halves.layers.offset_array(cache.offset))
         keys, values = cache.update_and_fetch(keys, values)
@@ -200,8 +200,8 @@ class _Halves:
         """Number of the shapes for which they are compiled."""
         return len(self._compiled)
 
-    def take(self, x: mx.array, cache: Any) -> bool:
-        """Return whether a step runs compiled.
+    def are_ready(self, x: mx.array, cache: Any) -> bool:
+        """Count a step, compile for its shape if that has come often, and return whether the step runs compiled.
 
         Args:
             x: The layer's input [B, T, D].

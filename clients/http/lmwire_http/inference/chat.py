@@ -71,18 +71,7 @@ def run_chat(
 async def render_prompt(
     context: RequestContext, model: str, messages: Sequence[MessageDict], options: Options, *, rename: RenameField
 ) -> str:
-    """Return the text of the prompt that a chat with the same arguments has, special tokens included.
-
-    Args:
-        context: The request's context.
-        model: The model's name in the request.
-        messages: The conversation.
-        options: The options that the request sets. Those that do not change the prompt are ignored.
-        rename: Maps field paths to those of the client.
-
-    Raises:
-        ApiError: The worker cannot make the prompt.
-    """
+    """Return the text of the prompt, special tokens included; see `count_prompt_tokens`."""
     async with lease_for_prompt(context, model, messages, options, rename=rename) as (lease, template):
         return (await lease.worker.tokenize(messages, **template)).text
 
