@@ -1,11 +1,13 @@
 """The messages of a conversation, as a worker receives them that answers with all of them."""
 
+import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import lmwire
-from lmwire.cli.chat.chat_session import ChatSession
+from lmwire.cli.chat.chat_session import ChatSession, Stopped
 from support.process.fake_worker import fake
 
 
@@ -77,3 +79,22 @@ def test_the_result_of_a_call_continues_the_conversation(
     assert capsys.readouterr().out == '{"name": "look", "arguments": {"at": "it"}}\n'
     assert session.send([call.result("a cat")]).calls == []
     assert capsys.readouterr().out == "(system: Be brief., user: call, assistant: , tool: a cat)\n"
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_the_moment_of_the_request_stops_its_answer(
+    session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[lmwire.Stream[Any]] = []
+    send = lmwire.Worker.chat
+
+    def interrupted(worker: lmwire.Worker, *messages: Any, **options: Any) -> lmwire.Stream[Any]:
+        sent.append(send(worker, *messages, **options))
+        signal.raise_signal(signal.SIGINT)
+        return sent[0]
+
+    monkeypatch.setattr(lmwire.Worker, "chat", interrupted)
+    with pytest.raises(Stopped):
+        session.send_prompt("one")
+    with pytest.raises(RuntimeError, match="closed before its end"):
+        _ = sent[0].result

@@ -1,6 +1,8 @@
 """A conversation with a worker: its messages so far, and the next answer."""
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -198,8 +200,11 @@ class ChatSession:
         deltas: list[lmwire.TokenDelta | lmwire.ToolCallDelta],
         display: PlainDisplay,
     ) -> ResultDone:
+        stream: lmwire.Stream[Any] | None = None
         try:
-            with self._worker.chat(messages, **self.fields, on_progress=display.show_progress) as stream:
+            with _held_interrupts():  # an answer that nobody knows yet could not be cancelled
+                stream = self._worker.chat(messages, **self.fields, on_progress=display.show_progress)
+            with stream:
                 for delta in stream:
                     deltas.append(delta)
                     if delta.reasoning:
@@ -208,4 +213,19 @@ class ChatSession:
                         display.show(delta.text)
                 return stream.result
         except KeyboardInterrupt:
+            if stream:
+                stream.close()
             raise Stopped from None
+
+
+@contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """Let a Ctrl-C in the block come at its end."""
+    held: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if held:
+        raise KeyboardInterrupt
