@@ -8,7 +8,7 @@ import pytest
 from mlx_lm.models import gemma3_text, qwen3
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
-from lmwire_worker.models.attention import attend, avoid_plans
+from lmwire_worker.models.attention import attend, replace_attention
 from support.models.small_networks import small_network
 
 mlx_attend: Callable[..., mx.array] = mx.fast.scaled_dot_product_attention
@@ -84,5 +84,5 @@ def filled(cache: Any, tokens: int) -> Any:
 
 
 def test_other_devices_keep_the_function_of_mlx() -> None:
-    avoid_plans()
+    replace_attention()
     assert mx.fast.scaled_dot_product_attention is mlx_attend

@@ -1,9 +1,9 @@
-"""Attention of prompts on CUDA, without a plan for each length of the context.
+"""Attention on CUDA: few queries under a mask by a kernel, and prompts without a plan for each length of the context.
 
-MLX lets cuDNN attend, which plans for each new shape, and the length of the context is a part of it. A plan takes 50 to
-80 ms on an H200, and a chunk of a prompt 10 to 20 ms. Hardly two chunks have the same length before them. So as long as
-the scores fit into a little memory, three plain products and a softmax replace the plan. MLX does the same for the
-shapes that cuDNN refuses.
+MLX lets cuDNN attend for a prompt. That plans for each new shape, and the length of the context is a part of it. A plan
+takes 50 to 80 ms on an H200, and a chunk of a prompt 10 to 20 ms. Hardly two chunks have the same length before them.
+So as long as the scores fit into a little memory, three plain products and a softmax replace the plan. MLX does the
+same for the shapes that cuDNN refuses.
 """
 
 from functools import lru_cache
@@ -12,6 +12,7 @@ from typing import Any, Final
 import mlx.core as mx
 
 from .device_memory import device_bytes
+from .masked_attention import attend_masked, suits_kernel
 
 MAX_SCORES: Final = 2**27
 """Maximum scores that are in memory at once. With 28 layers, more take as long to write and read as a plan."""
@@ -24,7 +25,7 @@ _CUDNN_WIDTH: Final = 128
 _fused: Any = mx.fast.scaled_dot_product_attention
 
 
-def avoid_plans() -> None:
+def replace_attention() -> None:
     """Let `attend` do the attention of all models on CUDA. Does nothing on other devices."""
     if mx.default_device() == mx.gpu and mx.cuda.is_available():
         mx.fast.scaled_dot_product_attention = attend  # pyrefly: ignore[bad-assignment] : it takes more options
@@ -40,7 +41,7 @@ def attend(
     sinks: mx.array | None = None,
     **options: Any,
 ) -> mx.array:
-    """Do what `mlx.core.fast.scaled_dot_product_attention` does, without cuDNN where its plan would cost more.
+    """Do what `mlx.core.fast.scaled_dot_product_attention` does, without what would cost more on CUDA.
 
     Args:
         queries: The queries, of shape (rows, heads, tokens, width).
@@ -51,6 +52,9 @@ def attend(
         sinks: A further score of each head, which takes a part of the attention; None without.
         options: Other arguments of MLX's function, which takes the call then.
     """
+    is_plain = sinks is None and not options
+    if is_plain and isinstance(mask, mx.array) and suits_kernel(queries, keys, values, mask):
+        return attend_masked(queries, keys, values, scale, mask)
     rows, heads, tokens, width = queries.shape
     if tokens == 1 or options or not _needs_no_plan(queries, keys, values):
         return _fused(queries, keys, values, scale=scale, mask=mask, sinks=sinks, **options)

@@ -14,25 +14,33 @@ from msgspec.structs import replace
 from lmwire_protocol import Chat, Generate, ImagePart, JsonSchemaFormat, Media, Message, TextPart
 
 PROMPT_TOKENS: Final = 32
+LENGTH_STEP: Final = 37
+"""Tokens by which each of some prompts is longer than the one before."""
 SCHEMAS: Final = 8
 QUESTION: Final = "What is to be seen here?"
 IMAGE_SIZE: Final = (448, 448)
 SQUARES_SIZE: Final = (16, 16)
 
 
-def prompt(stream: int) -> list[int]:
-    """Return the prompt of a stream, in token ids that every vocabulary has."""
-    return [(7 * stream + 3 * position) % 200 for position in range(PROMPT_TOKENS)]
+def prompt(stream: int, step: int = 0) -> list[int]:
+    """Return the prompt of a stream, in token ids that every vocabulary has.
+
+    Args:
+        stream: Number of the stream, from 0.
+        step: Tokens by which each stream's prompt is longer than that of the one before.
+    """
+    return [(7 * stream + 3 * position) % 200 for position in range(PROMPT_TOKENS + step * stream)]
 
 
-def greedy(streams: int, tokens: int) -> list[Generate]:
+def greedy(streams: int, tokens: int, step: int = 0) -> list[Generate]:
     """Return greedy requests.
 
     Args:
         streams: Number of requests, each with another prompt.
         tokens: Length of each answer, in tokens.
+        step: Tokens by which each prompt is longer than the one before.
     """
-    return [Generate(prompt=prompt(stream), max_tokens=tokens, cache="off") for stream in range(streams)]
+    return [Generate(prompt=prompt(stream, step), max_tokens=tokens, cache="off") for stream in range(streams)]
 
 
 def ignoring_eos(streams: int, tokens: int) -> list[Generate]:

@@ -29,6 +29,7 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
             yield _against_library(library, worker, 1, tokens, rounds, target=0.97)
             yield _against_library(library, worker, 8, tokens, rounds, target=0.95)
             yield _against_library(library, worker, 32, tokens, rounds, target=0.95)
+            yield _against_library(library, worker, 8, tokens, rounds, target=0.95, step=workload.LENGTH_STEP)
             yield _lone_prompt(library, worker, rounds)
             yield _mixed_samplers(worker, 32, tokens, rounds)
             cancels = cancel_ms(worker, 40 * rounds, tokens)
@@ -44,11 +45,12 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
 
 
 def _against_library(
-    library: LibraryProcess, worker: WorkerProcess, streams: int, tokens: int, rounds: int, target: float
+    library: LibraryProcess, worker: WorkerProcess, streams: int, tokens: int, rounds: int, target: float, step: int = 0
 ) -> Result:
-    requests = workload.greedy(streams, tokens)
-    pairs = measure_pairs(rounds, lambda: library.rate(streams, tokens), lambda: worker.rate(requests))
-    name = "1 stream, against stream_generate" if streams == 1 else f"{streams} streams, against BatchGenerator"
+    requests = workload.greedy(streams, tokens, step)
+    pairs = measure_pairs(rounds, lambda: library.rate(streams, tokens, step), lambda: worker.rate(requests))
+    several = f"{streams} streams{' of different lengths' if step else ''}, against BatchGenerator"
+    name = "1 stream, against stream_generate" if streams == 1 else several
     return speed_ratio(name, pairs, target, "tok/s")
 
 

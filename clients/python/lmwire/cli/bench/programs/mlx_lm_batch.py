@@ -1,7 +1,8 @@
 """The upper bound: a program in which mlx_lm generates by itself. The benchmark starts it.
 
-Each line on stdin, `STREAMS TOKENS`, starts a run. Its reply on stdout is the tokens a second. A third
-number is the length of the prompt of one stream.
+Each line on stdin, `STREAMS TOKENS LENGTH`, starts a run. Its reply on stdout is the tokens a second. The last number
+is the length of the prompt of one stream, 0 for a short one. Of several streams it is the tokens by which each prompt
+is longer than the one before.
 """
 
 # pyright: standard
@@ -23,10 +24,13 @@ def main() -> None:
     model, tokenizer, *_ = load(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:
-        streams, tokens, *length = map(int, line.split())
-        ids = long_prompt(length[0], tokens).prompt if length else prompt(0)
+        streams, tokens, length = map(int, line.split())
         started = time.perf_counter()
-        generated = _run_one(model, tokenizer, ids, tokens) if streams == 1 else _run_batch(model, streams, tokens)
+        if streams == 1:
+            ids = long_prompt(length, tokens).prompt if length else prompt(0)
+            generated = _run_one(model, tokenizer, ids, tokens)
+        else:
+            generated = _run_batch(model, [prompt(stream, length) for stream in range(streams)], tokens)
         print(generated / (time.perf_counter() - started), flush=True)
 
 
@@ -34,9 +38,9 @@ def _run_one(model: Any, tokenizer: Any, ids: Any, tokens: int) -> int:
     return sum(1 for _ in stream_generate(model, tokenizer, ids, max_tokens=tokens))
 
 
-def _run_batch(model: Any, streams: int, tokens: int) -> int:
-    generator = BatchGenerator(model, max_tokens=tokens, completion_batch_size=streams)
-    generator.insert([prompt(stream) for stream in range(streams)])
+def _run_batch(model: Any, prompts: list[list[int]], tokens: int) -> int:
+    generator = BatchGenerator(model, max_tokens=tokens, completion_batch_size=len(prompts))
+    generator.insert(prompts)
     generated = 0
     while responses := generator.next_generated():
         generated += len(responses)

@@ -82,14 +82,15 @@ class LibraryProcess(BenchmarkProcess):
         super().__init__(python_command(f"{__package__}.{program}", str(model)))
         self.read_line()
 
-    def rate(self, streams: int, tokens: int) -> float:
+    def rate(self, streams: int, tokens: int, step: int = 0) -> float:
         """Return the tokens a second of all streams together.
 
         Args:
             streams: Number of streams in one batch.
             tokens: Length of each stream, in tokens.
+            step: Tokens by which each stream's prompt is longer than that of the one before.
         """
-        self.write(b"%d %d\n" % (streams, tokens))
+        self.write(b"%d %d %d\n" % (streams, tokens, step))
         return float(self.read_line())
 
     def read_prompt(self, prompt_tokens: int) -> None:
