@@ -1,4 +1,4 @@
-"""Attention on CUDA: few queries under a mask by a kernel, and prompts without a plan for each length of the context.
+"""Attention on CUDA: answers under a mask by a kernel, and prompts without a plan for each length of the context.
 
 MLX lets cuDNN attend for a prompt. That plans for each new shape, and the length of the context is a part of it. A plan
 takes 50 to 80 ms on an H200, and a chunk of a prompt 10 to 20 ms. Hardly two chunks have the same length before them.

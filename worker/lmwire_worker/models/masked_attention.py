@@ -1,4 +1,4 @@
-"""Attention of a few queries under a mask, in one CUDA kernel.
+"""Attention of one query of each row under a mask, in one CUDA kernel.
 
 Rows of different lengths need a mask. MLX's kernels for decoding on CUDA take none, so that MLX makes five operations
 instead, which read and write all scores. This kernel never stores them: it is the online softmax of
@@ -11,8 +11,11 @@ from typing import Any, Final
 
 import mlx.core as mx
 
-MAX_QUERIES: Final = 4
-"""Maximum number of queries of a row. Each reads all keys, so more of them are faster as one product."""
+MAX_QUERIES: Final = 1
+"""Maximum number of queries of a row. Each reads all keys, so that two are as fast as one product for both."""
+SHORT_CONTEXT: Final = 4096
+MIN_BLOCKS: Final = 128
+"""Minimum number of blocks for a longer context. Fewer leave a part of a large GPU idle; MLX's operations do not."""
 _LANES: Final = 32
 _WARPS: Final = {32: 32, 64: 32, 96: 16, 128: 32, 256: 16}
 """The warps of a block, by the width of a head. More would need more registers than a block has."""
@@ -112,7 +115,7 @@ if (item < WIDTH) {
 
 def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.array) -> bool:
     """Return whether `attend_masked` computes these on this device. The arguments are those of `attend_masked`."""
-    rows, _, tokens, width = queries.shape
+    rows, heads, tokens, width = queries.shape
     return (
         mask.dtype == mx.bool_
         and tokens <= MAX_QUERIES
@@ -120,13 +123,16 @@ def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.a
         and mask.shape[0] in (1, rows)
         and mask.shape[1:] == (1, tokens, keys.shape[2])
         and width == values.shape[3]
+        and width in _WARPS
+        and queries.dtype in _DTYPES
         and queries.dtype == keys.dtype == values.dtype
-        and _runs(queries.dtype, width)
+        and (keys.shape[2] <= SHORT_CONTEXT or rows * heads >= MIN_BLOCKS)
+        and mx.cuda.is_available()
     )
 
 
 def attend_masked(queries: mx.array, keys: mx.array, values: mx.array, scale: float, mask: mx.array) -> mx.array:
-    """Return the attention of a few queries of each row.
+    """Return the attention of queries.
 
     A query that attends to nothing gets zeros.
 
@@ -148,19 +154,6 @@ def attend_masked(queries: mx.array, keys: mx.array, values: mx.array, scale: fl
         output_dtypes=[queries.dtype],
     )
     return attended
-
-
-@lru_cache
-def _runs(dtype: mx.Dtype, width: int) -> bool:
-    """Return whether this device runs the kernel for heads of a width."""
-    if dtype not in _DTYPES or width not in _WARPS or not mx.cuda.is_available():
-        return False
-    one = mx.ones((1, 1, 1, width), dtype)
-    try:
-        mx.eval(attend_masked(one, one, one, 1.0, mx.ones((1, 1, 1, 1), mx.bool_)))
-    except RuntimeError:  # it cannot be compiled or launched here, and MLX attends
-        return False
-    return True
 
 
 @lru_cache(1)
