@@ -12,10 +12,18 @@ def test_the_last_of_several_places_counts() -> None:
     assert PromptLookup().propose([1, 2, 3, 4, 0, 1, 2, 3, 5, 0, 1, 2, 3], 1) == [5]
 
 
+def test_the_place_with_the_longest_equal_text_comes_first() -> None:
+    first, second = [11, 12, 13, 14, 15, 1, 2, 3], [21, 22, 23, 24, 25, 1, 2, 3]
+    text = [*first, 4, *second, 5]
+    assert PromptLookup().propose([*text, *first], 1) == [4]
+    assert PromptLookup().propose([*text, *second], 1) == [5]
+    assert PromptLookup().propose([*text, 31, 1, 2, 3], 1) == [5]
+
+
 def test_fewer_tokens_than_must_match_propose_nothing() -> None:
     lookup = PromptLookup()
     assert lookup.propose([], 9) == lookup.propose([1, 2], 9) == lookup.propose([1, 2, 9, 9, 1, 2], 9) == []
-    assert MATCHED_TOKENS == 3
+    assert min(MATCHED_TOKENS) == 3
 
 
 def test_a_loop_goes_on() -> None:
@@ -37,11 +45,11 @@ def test_right_proposals_become_longer_and_a_wrong_one_short() -> None:
     lookup = PromptLookup()
     text = [*range(100), 0, 1, 2]
     lengths = []
-    for _ in range(4):
+    for _ in range(5):
         proposed = lookup.propose(text, 99)
         lengths.append(len(proposed))
         lookup.pace.note(len(proposed), len(proposed))
-    assert lengths == [FIRST_PROPOSALS, 2 * FIRST_PROPOSALS, MAX_PROPOSALS, MAX_PROPOSALS]
+    assert lengths == [FIRST_PROPOSALS, 2 * FIRST_PROPOSALS, 4 * FIRST_PROPOSALS, MAX_PROPOSALS, MAX_PROPOSALS]
     lookup.pace.note(MAX_PROPOSALS, 1)
     assert len(lookup.propose(text, 99)) == FIRST_PROPOSALS
 

@@ -8,11 +8,13 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from .decoding import MAX_FOLLOWING_TOKENS
 from .pace import Pace
 
-MATCHED_TOKENS: Final = 3
-"""Tokens that must be the same before a proposal."""
-MAX_PROPOSALS: Final = 16
+MATCHED_TOKENS: Final = (32, 8, 3)
+"""Tokens that must be the same before a proposal. More of them come first: a few words often stand in several places of
+a file, and the longest equal text tells which of these is being copied. `tools/edit_trace.py` shows what it gains."""
+MAX_PROPOSALS: Final = MAX_FOLLOWING_TOKENS
 MAX_TOKENS: Final = 65_536
 """Tokens that are searched, the newest ones: a search of more takes a part of a step that one can feel."""
 _BYTES: Final = array("I").itemsize
@@ -41,16 +43,21 @@ class PromptLookup:
         self._text += array("I", tokens[max(self._length, len(tokens) - MAX_TOKENS) :]).tobytes()
         self._length = len(tokens)
         del self._text[: max(0, len(self._text) - MAX_TOKENS * _BYTES)]
-        place = self._find(bytes(self._text[-MATCHED_TOKENS * _BYTES :]))
+        place = next(filter(None, map(self._find, MATCHED_TOKENS)), None)
         if place is None:
             return []
         count = min(span, limit)
         following = array("I", bytes(self._text[place : place + count * _BYTES])).tolist()
         return (following * count)[:count]  # a text that repeats itself to its end goes on in the same way
 
-    def _find(self, newest: bytes) -> int | None:
-        """Return the place after the last earlier occurrence of the newest tokens, in bytes; None if there is none."""
-        if len(newest) < MATCHED_TOKENS * _BYTES:
+    def _find(self, count: int) -> int | None:
+        """Return the place after the last earlier occurrence of the newest tokens, in bytes; None if there is none.
+
+        Args:
+            count: Number of those tokens.
+        """
+        newest = bytes(self._text[-count * _BYTES :])
+        if len(newest) < count * _BYTES:
             return None
         end = len(self._text) - 1
         while (found := self._text.rfind(newest, 0, end)) >= 0:
