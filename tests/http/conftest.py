@@ -7,9 +7,10 @@ import pytest
 
 from random_vision import write_vision_model
 from support.http.http_server import MOCK, Server, served, workers_on_threads
+from support.http.one_tls_context import one_tls_context
 from support.process.one_core import on_one_core
 
-__all__ = ["on_one_core", "workers_on_threads"]
+__all__ = ["on_one_core", "one_tls_context", "workers_on_threads"]
 
 
 @pytest.fixture(scope="session")
