@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lmwire_worker.output_parsing import OutputParser, Syntax, TextFragment
 from lmwire_worker.tool_parsers import FORMATS
-from support.models.tool_samples import ONE_CALL, WRITERS, Call, tool
+from support.models.tool_samples import ONE_CALL, SAMPLE, WRITERS, Call, tool
+from support.nightly import nightly_but
 from support.runners.answer_parts import HARMONY, TAGS, cut, joined, syntax_of
 
 TOOLS = [tool("get_weather"), tool("add")]
@@ -69,7 +70,7 @@ def separated(name: str, cuts: Iterable[str], *, finished: bool = True, reads_ca
     return found
 
 
-@pytest.mark.parametrize("name", MARKED)
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, MARKED))
 def test_a_call_after_reasoning_and_text(name: str) -> None:
     text = reasoning(name, "a") + said(name, "Let me see: ") + section(name, WEATHER)
     expected = [("reasoning", "a"), ("content", "Let me see: "), WEATHER]
@@ -102,7 +103,7 @@ def test_a_call_whose_end_is_missing_because_the_turn_is_over(name: str) -> None
     assert separated(name, text[: len(text) - len(FORMATS[name].end)]) == [WEATHER]
 
 
-@pytest.mark.parametrize("name", MARKED)
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, MARKED))
 def test_a_call_that_is_cut_off_anywhere_is_its_text(name: str) -> None:
     text = section(name, WEATHER)
     for end in range(text.index(FORMATS[name].start) + len(FORMATS[name].start), len(text)):
@@ -146,7 +147,7 @@ def fragments(name: str) -> list[str]:
 
 
 @given(st.data())
-@every_format
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, FORMATS))
 def test_it_does_not_matter_how_any_text_is_cut(name: str, data: st.DataObject) -> None:
     text = "".join(data.draw(st.lists(st.sampled_from(fragments(name)), max_size=20)))
     places = data.draw(st.lists(st.integers(0, 500), max_size=10))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmwire_worker.tool_parsers import FORMATS, TaggedCall, ToolCallFragment, ToolFormat, WrittenCall
-from support.models.tool_samples import ONE_CALL, WRITERS, Call, tool
+from support.models.tool_samples import ONE_CALL, SAMPLE, WRITERS, Call, tool
 from support.nightly import nightly_but
 
 TOOLS = [tool(name) for name in ("get_weather", "add", "get-weather", "weather.now")]
@@ -21,6 +21,7 @@ NO_ARGUMENTS: Call = ("get_weather", {})
 LONG: Call = ("get_weather", {"note": "if a < b:\n    print('<p>')\n" * 20 + "done", "city": "Paris"})
 
 every_format = pytest.mark.parametrize("name", FORMATS)
+some_formats = pytest.mark.parametrize("name", nightly_but(SAMPLE, FORMATS))
 of_several_calls = pytest.mark.parametrize("name", sorted(FORMATS.keys() - ONE_CALL))
 
 
@@ -97,7 +98,7 @@ def test_white_space_between_calls_is_dropped(name: str) -> None:
     assert (result.whole, result.rest) == ([WEATHER, SUM], "")
 
 
-@every_format
+@some_formats
 @pytest.mark.parametrize("call", nightly_but((WEATHER, WORLD), [WEATHER, WORLD, LONG]), ids=["short", "world", "long"])
 def test_a_split_anywhere_changes_nothing(name: str, call: Call) -> None:
     text = WRITERS[name]([call] if name in ONE_CALL else [call, SUM])
@@ -107,7 +108,7 @@ def test_a_split_anywhere_changes_nothing(name: str, call: Call) -> None:
         assert same(read(name, [text[:at], text[at:]]), whole), at
 
 
-@every_format
+@some_formats
 @pytest.mark.parametrize("call", [WEATHER, SUM, WORLD, LONG], ids=["short", "nested", "world", "long"])
 def test_a_call_cut_off_anywhere_is_its_text_or_itself_but_no_other_call(name: str, call: Call) -> None:
     text = WRITERS[name]([call])
@@ -191,7 +192,7 @@ def test_a_malformed_call_does_not_affect_the_next(name: str) -> None:
     assert MALFORMED[name].strip() in result.rest
 
 
-@every_format
+@some_formats
 @given(data=st.data())
 def test_any_text_is_parsed_without_raising_and_alike_in_any_parts(name: str, data: st.DataObject) -> None:
     sample = WRITERS[name]([WEATHER, WORLD]) + MALFORMED[name]

@@ -17,6 +17,8 @@ from lmwire_protocol.messages import Function, Message, NamedTool
 from lmwire_worker.generation.structured_output.tool_call_grammars import loosen_schema
 from lmwire_worker.output_parsing import OutputParser, TextFragment, start_state
 from lmwire_worker.tool_parsers import FORMATS, WrittenCall
+from support.models.tool_samples import SAMPLE
+from support.nightly import nightly_but
 from support.runners.constrained import Speaker, tool, write_tokenizer
 
 SPECIAL = {
@@ -164,7 +166,7 @@ def check(call: tuple[str, Any], tools: Sequence[Tool] = TOOLS) -> None:
     jsonschema.validate(call[1], schema or {"type": "object", "maxProperties": 0})
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, FORMATS))
 def test_a_required_call_is_read_back_and_its_schema_holds(speaker_of: SpeakerOf, name: str) -> None:
     request = chat(tool_choice="required", parallel_tool_calls=False, reasoning="off")
     called: set[str] = set()
@@ -180,7 +182,7 @@ def test_a_required_call_is_read_back_and_its_schema_holds(speaker_of: SpeakerOf
     assert len(called) > 1
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", nightly_but(SAMPLE, FORMATS))
 def test_several_required_calls_are_read_back(speaker_of: SpeakerOf, name: str) -> None:
     tools = [tool(days={"type": "integer", "maximum": 9, "minimum": 0}), tool("now", soon={"type": "boolean"})]
     request = chat(tools=tools, tool_choice="required", reasoning="off")

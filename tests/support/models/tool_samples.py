@@ -21,6 +21,16 @@ PROPERTIES = {
 }
 
 
+def _first_and_last_of_each_parser() -> set[str]:
+    first = {type(form.make_parser([])): name for name, form in reversed(FORMATS.items())}
+    last = {type(form.make_parser([])): name for name, form in FORMATS.items()}
+    return {*first.values(), *last.values()}
+
+
+SAMPLE = _first_and_last_of_each_parser()
+"""Formats for each commit, where a test of a format takes long: two of each kind of parser, if it has as many."""
+
+
 def tool(name: str) -> Tool:
     """Return a tool that takes any of the parameters."""
     return Tool(function=Function(name=name, parameters={"type": "object", "properties": PROPERTIES}))
