@@ -72,7 +72,7 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("Errors", "20"): Setting(None),
     ("More transcripts", "23"): Setting(None),
     ("More transcripts", "30"): Setting(None),
-    ("More transcripts", "60"): Setting(changes={"60": LONG}, in_one_write=True),
+    ("More transcripts", "60"): Setting(changes={"60": LONG | {"max_tokens": 100}}, in_one_write=True),
 }
 TRANSCRIPTS = prose.transcripts("transcript")
 

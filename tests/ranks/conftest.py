@@ -17,6 +17,12 @@ EXPERTS: Final[dict[str, Any]] = {
     "norm_topk_prob": True,
 }
 
+MORE_LAYERS: Final[dict[str, dict[str, Any]]] = {
+    "qwen2": {"num_hidden_layers": 3},
+    "qwen3_next": {"num_hidden_layers": 4, "full_attention_interval": 2},
+}
+"""One layer of each kind for each rank of a pipeline."""
+
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
@@ -26,8 +32,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     random_model.FAMILIES.setdefault("qwen2", FAMILIES["llama"] | {"architectures": ["Qwen2ForCausalLM"]})
 
     def write(family: str) -> Path:
-        layers = {"qwen2": 3, "qwen3_next": 8}.get(family, 2)
-        options: dict[str, Any] = {"num_hidden_layers": layers} if layers > 2 else {}
+        options = MORE_LAYERS.get(family, {})
         return write_model(root / family, family, end_scale=1.0, num_key_value_heads=4, **options)
 
     return write

@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = train.SHAPE | {
 
 
 def plan(**changes: Any) -> Plan:
-    return Plan(**{"steps": 4, "rows": 2, "length": 512, "vocabulary_texts": 200, "processes": 0} | changes)
+    return Plan(**{"steps": 2, "rows": 2, "length": 256, "vocabulary_texts": 100, "processes": 0} | changes)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from support.process.worker_thread import MockOnThread
 pytestmark = pytest.mark.slow
 
 WORDS = [f"word{i}" for i in range(40)]
-TOKENS = 200_000
+TOKENS = 60_000
 
 
 def test_a_host_that_stops_reading_loses_nothing_when_it_resumes() -> None:

@@ -15,6 +15,7 @@ from lmwire_http.pool import replica
 from lmwire_worker.output_parsing import FAMILIES
 from support.http.http_server import MOCK, Server, served
 from support.http.raw_http import asked
+from support.models import tool_samples
 from support.models.family_turns import Turns
 from support.models.family_variants import ALL_TURNS
 from support.nightly import nightly_but
@@ -145,10 +146,13 @@ SAMPLE = ("json_tools", "mistral", "kimi_k2", "harmony", "gemma4", "pythonic")
 """Families of different shapes."""
 WITH_EACH_API = ("kimi_k2", "harmony")
 """Families that each commit tries with all APIs: one with ids of its own, and one whose calls are messages."""
+EACH_COMMIT = {True: {*WITH_EACH_API, *tool_samples.SAMPLE}, False: WITH_EACH_API}
+"""Families that each commit tries, by whether it is with OpenAI's API."""
 OTHERS = (answer_anthropic, answer_responses, answer_ollama, answer_enforced)
-# What a family's prompts show is the same for every API, once its messages have become those of the worker.
+# What a family's prompts show is the same for every API, once its messages have become those of the worker. Each commit
+# tries two families of each parser: tests/tool_parsers/test_families.py reads the answers of all, without a server.
 ROUND_TRIPS = [
-    pytest.param(name, answer, marks=() if answer is answer_openai or name in WITH_EACH_API else pytest.mark.nightly)
+    pytest.param(name, answer, marks=() if name in EACH_COMMIT[answer is answer_openai] else pytest.mark.nightly)
     for name in ALL_TURNS
     for answer in (answer_openai, *OTHERS)
 ]

@@ -3,7 +3,7 @@
 import os
 
 
-def fuzz_seconds(short: float = 1.0) -> float:
+def fuzz_seconds(short: float = 0.5) -> float:
     """Return the seconds for one test with random input; LMWIRE_FUZZ_SECONDS sets them for all.
 
     Args:
