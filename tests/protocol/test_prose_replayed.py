@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from support.models.random_speech import recording, write_whisper
 from support.models.random_synthesis import write_qwen3_tts
 from support.nightly import nightly_but
 from support.process.worker_process import TERMINALS, Event, WorkerProcess
+from support.process.worker_thread import RealOnThread
 from support.protocol import prose
 from support.protocol.prose import Transcript
 
@@ -131,7 +133,8 @@ def test_a_real_worker_has_the_conversation(
         setting.changes["92"]["audio"] = {"path": str(folder / "note.wav")}
         arguments = ["--media-dir", str(folder)]
     with ExitStack() as stack:
-        worker = stack.enter_context(WorkerProcess(*arguments, env=os.environ | environment))
+        process = partial(WorkerProcess, *arguments, env=os.environ | environment)
+        worker = stack.enter_context(process() if environment or arguments else RealOnThread())
         if setting.model:
             worker.load(models.get(setting.model, lambda: TINY)())
         worker.send(*setting.before)
@@ -143,8 +146,12 @@ def test_a_real_worker_has_the_conversation(
 
 
 def _hub_for(hub: Hub, transcript: Transcript, home: Path) -> dict[str, str]:
+    """Prepare the hub for a conversation. Return the environment in which a worker finds it; empty without one."""
     paths = [json.loads(line).get("path") for arrow, line in transcript.lines if arrow == "→" and '"load"' in line]
-    hub.name = next((path for path in paths if path and "/" in path), hub.name)
+    names = [path for path in paths if path and "/" in path]
+    if not names:
+        return {}
+    hub.name = names[0]
     hub.stall = "model.safetensors" if any('"cancel"' in line for _, line in transcript.lines) else None
     return {"HF_ENDPOINT": hub.url, "HF_HOME": str(home)}
 
