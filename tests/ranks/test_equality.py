@@ -168,7 +168,7 @@ def test_a_cancel_at_any_moment_leaves_one_terminal(folder_of: Callable[[str], P
 
 @pytest.mark.parametrize(
     ("mib", "length", "ends"),
-    [(2, 450, {"length"}), pytest.param(4, 900, {"length", "capacity"}, marks=pytest.mark.nightly)],
+    [(1, 225, {"length"}), pytest.param(4, 900, {"length", "capacity"}, marks=pytest.mark.nightly)],
 )
 def test_ranks_stay_together_when_memory_is_short(
     folder_of: Callable[[str], Path], mib: int, length: int, ends: set[str]

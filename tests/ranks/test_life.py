@@ -34,14 +34,22 @@ def worker(folder_of: Callable[[str], Path]) -> Iterator[RankedWorker]:
         yield worker
 
 
+@pytest.fixture(scope="module")
+def shared(folder_of: Callable[[str], Path]) -> Iterator[RankedWorker]:
+    """A worker for tests that leave it as it is."""
+    with RankedWorker(2) as worker:
+        worker.load(folder_of("llama"))
+        yield worker
+
+
 def parting(way: str) -> RankedWorker:
     """A worker whose second rank goes its own way."""
     path = os.pathsep.join([str(PARTING), os.environ.get("PYTHONPATH", "")])
     return RankedWorker(2, env={**os.environ, "PYTHONPATH": path, "PARTS": way})
 
 
-def test_hello_lists_no_feature_that_ranks_refuse(worker: RankedWorker) -> None:
-    features = worker.call({"id": "h", "cmd": "hello"})["features"]
+def test_hello_lists_no_feature_that_ranks_refuse(shared: RankedWorker) -> None:
+    features = shared.call({"id": "h 0", "cmd": "hello"})["features"]
     assert "load.context_len" in features
     assert not {"load.kv_bits", "load.adapter_path", "load.draft_path", "embed", "transcribe", "speak"} & {*features}
 
@@ -52,8 +60,8 @@ def test_hello_names_the_ranks_before_any_load() -> None:
         assert hello["ranks"] == {"size": 2, "backend": BACKEND}
 
 
-def test_info_names_the_ranks_and_their_parts(worker: RankedWorker) -> None:
-    info = worker.call({"id": "i", "cmd": "info"})
+def test_info_names_the_ranks_and_their_parts(shared: RankedWorker) -> None:
+    info = shared.call({"id": "i 1", "cmd": "info"})
     ranks = info["ranks"]
     assert (ranks["size"], ranks["backend"], ranks["split"]) == (2, BACKEND, "tensor")
     assert ranks["weights_bytes"][0] == ranks["weights_bytes"][1]
@@ -99,33 +107,33 @@ def test_another_model_takes_the_place_of_the_first(worker: RankedWorker, folder
     assert worker.call({"id": "h", "cmd": "generate", "prompt": "hello", "max_tokens": 3})["event"] == "done"
 
 
-def test_a_refused_load_keeps_the_present_model(worker: RankedWorker, tmp_path: Path) -> None:
-    missing = worker.call({"id": "m", "cmd": "load", "path": str(tmp_path / "none")})
+def test_a_refused_load_keeps_the_present_model(shared: RankedWorker, tmp_path: Path) -> None:
+    missing = shared.call({"id": "m 2", "cmd": "load", "path": str(tmp_path / "none")})
     assert missing["code"] == "model_not_found"
-    assert worker.call({"id": "g", "cmd": "generate", "prompt": "hello", "max_tokens": 3})["event"] == "done"
+    assert shared.call({"id": "g 2", "cmd": "generate", "prompt": "hello", "max_tokens": 3})["event"] == "done"
 
 
 def test_what_ranks_do_not_support_is_refused_by_name_and_starts_nothing(
-    worker: RankedWorker, folder_of: Callable[[str], Path]
+    shared: RankedWorker, folder_of: Callable[[str], Path]
 ) -> None:
-    followers = worker.followers()
+    followers = shared.followers()
     fields = {"kv_bits": 8, "draft_path": "x", "adapter_path": "x", "trust_remote_code": True}
     for name, value in fields.items():
-        refused = worker.call({"id": name, "cmd": "load", "path": str(folder_of("llama")), name: value})
+        refused = shared.call({"id": name, "cmd": "load", "path": str(folder_of("llama")), name: value})
         assert (refused["code"], refused["field"]) == ("unsupported", name)
-    assert worker.followers() == followers
+    assert shared.followers() == followers
 
 
 def test_an_architecture_that_cannot_be_split_is_refused_by_name(
-    worker: RankedWorker, folder_of: Callable[[str], Path]
+    shared: RankedWorker, folder_of: Callable[[str], Path]
 ) -> None:
-    refused = worker.call({"id": "l", "cmd": "load", "path": str(folder_of("gemma3_text"))})
+    refused = shared.call({"id": "l 4", "cmd": "load", "path": str(folder_of("gemma3_text"))})
     assert refused["code"] == "unsupported"
     assert "`gemma3_text`" in refused["error"]
 
 
-def test_a_model_that_generates_no_text_is_refused(worker: RankedWorker, tmp_path: Path) -> None:
-    refused = worker.call({"id": "l", "cmd": "load", "path": str(write_embedding_model(tmp_path / "embedding"))})
+def test_a_model_that_generates_no_text_is_refused(shared: RankedWorker, tmp_path: Path) -> None:
+    refused = shared.call({"id": "l 5", "cmd": "load", "path": str(write_embedding_model(tmp_path / "embedding"))})
     assert (refused["code"], refused["field"]) == ("unsupported", "path")
     assert "only those are split over ranks" in refused["error"]
 

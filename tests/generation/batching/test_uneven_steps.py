@@ -14,6 +14,7 @@ from lmwire_protocol import ChoiceFormat, Generate, RegexFormat
 from lmwire_worker.generation.batching import StepSpeeds, uneven
 from lmwire_worker.generation.runner import GenerationRunner
 from random_model import write_model
+from support.nightly import nightly_but
 from support.runners.clock import Clock
 from support.runners.forced_tokens import TRIP, step_by_step
 from support.runners.generation_runners import Answer, Driver, FolderOf, ask, open_runner
@@ -43,7 +44,7 @@ def _request(index: int, **fields: Any) -> Generate:
 REQUESTS = [_request(index, **fields) for index, fields in enumerate(FIELDS)]
 
 
-@pytest.fixture(scope="module", params=["qwen3", "llama"])
+@pytest.fixture(scope="module", params=nightly_but({"qwen3"}, ["qwen3", "llama"]))
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
 
