@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import re
+import runpy
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +23,14 @@ FIRST = ("worker/test_generation.py", "worker/test_embed_and_transcribe.py")
 """Files that take long. They run first: at the end of a run, one core would wait for the other."""
 
 settings.register_profile(
-    "commit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25
+    "commit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15
 )
 settings.register_profile("nightly", settings.get_profile("commit"), max_examples=200)
 settings.load_profile("commit")  # an option of pytest may name the other
 
 TESTS = str(Path(__file__).parent)
 CHILD_SITE = str(Path(__file__).with_name("child_site"))
+runpy.run_path(f"{CHILD_SITE}/sitecustomize.py")  # this process imports transformers too
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_SITE, TESTS, os.environ.get("PYTHONPATH"))))
 
 os.environ["LMWIRE_CONFIG"] = os.devnull  # the developer's own config file must not change a test

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 TINY = Path(__file__).parents[2] / "worker/lmwire_worker/builtin/tiny"
 SEEDS = st.lists(st.integers(0, 10**6), min_size=6, max_size=6, unique=True)
-EXAMPLES = settings().max_examples // 12
+EXAMPLES = max(2, settings().max_examples // 12)
 """An example takes hundreds of steps of a model."""
 STOPS = ["\u00e9", "e\u0301", "\U0001f600", "\u4f60\u597d", "</s>", "ab", "\n\n"]
 

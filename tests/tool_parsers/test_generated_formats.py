@@ -13,6 +13,8 @@ from support.runners.answer_parts import TAGS, cut, joined, tokenizer_with
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
 TOOLS = [Tool(function=Function(name=name, parameters=PARAMETERS)) for name in ("lookup", "other")]
+MANY = 6 * settings().max_examples
+"""An example takes half a millisecond."""
 WORDS = ("alpha", "bravo", "charlie", "delta", "echo")
 
 names = st.sampled_from(["call", "tool", "use", "act"])
@@ -71,7 +73,7 @@ def texts_of(tool_format: ToolFormat) -> st.SearchStrategy[str]:
     return st.lists(st.one_of(words, calls, marks), max_size=8).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=MANY)
 @given(st.data())
 def test_no_word_of_an_answer_is_lost_in_any_format(data: st.DataObject) -> None:
     tool_format = data.draw(formats())
@@ -87,7 +89,7 @@ def test_no_word_of_an_answer_is_lost_in_any_format(data: st.DataObject) -> None
     assert parts(tool_format, list(text), finished=finished) == read
 
 
-@settings(max_examples=200)
+@settings(max_examples=MANY)
 @given(formats(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
 def test_a_written_call_is_read_back_in_any_format(tool_format: ToolFormat, words: list[str]) -> None:
     if isinstance(tool_format.shape, JsonCall) and not tool_format.shape.before:

@@ -507,7 +507,7 @@ def test_an_argument_that_the_model_did_not_finish_is_no_call(text: str) -> None
 def test_long_text_without_a_call_is_text(case: tuple[str, str]) -> None:
     name, unit = case
     reader = reader_of(name)
-    text = unit * 5000
+    text = unit * 2000
     for at in range(0, len(text), 200):
         reader.push(text[at : at + 200])
     fragments, rest = reader.end()

@@ -23,7 +23,11 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("the chat page is tested on Linux")
     path = program("chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"], timeout=SECONDS * 1000)
+        browser = playwright.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"],
+            timeout=SECONDS * 1000,
+        )
         yield browser
         browser.close()
 
