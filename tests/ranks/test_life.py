@@ -245,6 +245,14 @@ def test_no_rank_outlives_rank_0(worker: RankedWorker) -> None:
         wait_gone(follower)
 
 
+def test_a_lost_rank_is_the_reason_also_if_mlx_notices_it_first(folder_of: Callable[[str], Path]) -> None:
+    with parting("end") as worker:
+        worker.load(folder_of("llama"))
+        worker.send({"id": "a", **ENDLESS})
+        assert worker.wait_end() == RANK_LOST
+        assert "rank 1 is lost" in worker.terminal("a")["error"]
+
+
 @pytest.mark.parametrize("way", ["tokens", "failure", pytest.param("calls", marks=pytest.mark.nightly)])
 def test_a_rank_that_goes_its_own_way_ends_all(folder_of: Callable[[str], Path], way: str) -> None:
     with parting(way) as worker:

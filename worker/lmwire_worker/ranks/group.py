@@ -38,6 +38,8 @@ START_S: Final = 120.0
 """Longest time until a follower has imported what it needs, in seconds."""
 PARTED_S: Final = 3.0
 """Time in seconds that a follower waits for a call, while rank 0 is inside one, until they must have parted ways."""
+LOSS_S: Final = 2.0
+"""Time in which the end of another process is noticed, in seconds."""
 POLL_S: Final = 0.1
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -231,6 +233,7 @@ class LeaderRanks(Ranks):
         """Size of each rank's weights."""
         self.fail: Callable[[str], None] = lambda problem: exit_now(70)
         """Called once, from a thread, when the ranks cannot go on. It must end this process."""
+        self._has_lost = threading.Event()
         self._is_ended = False
         on_exit(self._kill)
 
@@ -391,7 +394,16 @@ class LeaderRanks(Ranks):
             if self._is_ended:
                 return
             self._is_ended = True
+        self._has_lost.set()
         self.fail(f"{follower} is lost: {why}")
+
+    def wait_for_loss(self) -> None:
+        """Let a follower's loss be the reason of an exception: if one is lost, this process ends and nothing returns.
+
+        MLX may raise for a lost rank before the thread that reads from it knows.
+        """
+        if self._has_lost.wait(LOSS_S):
+            threading.Event().wait()
 
     def _kill(self) -> None:
         self._is_ended = True

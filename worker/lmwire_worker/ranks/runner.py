@@ -215,7 +215,11 @@ class RankedRunner:
     def step(self) -> list[RunnerEvent]:
         """See `ModelRunner.step`."""
         self._ranks.begin_call("step", self._checksum)
-        events = self._runner.step()
+        try:
+            events = self._runner.step()
+        except Exception:
+            self._ranks.wait_for_loss()
+            raise
         self._ranks.end_call()
         self._checksum = checksum(events, self._checksum)
         return events
