@@ -39,6 +39,7 @@ FIGURES = {
         "1 stream, against stream_generate",
         "8 streams, against BatchGenerator",
         "32 streams, against BatchGenerator",
+        "8 streams of different lengths, against BatchGenerator",
         "prompt of 1,024 tokens alone, processor time, against stream_generate",
         "32 different samplers and seeds, against greedy",
         "spawn to hello answered, median",

@@ -176,6 +176,7 @@ def test_a_server_that_cannot_start_shows_why(path: str) -> None:
 def test_the_started_server_ends_with_the_command(tmp_path: Path, command: Path, number: signal.Signals) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir(mode=0o700)
+    handler = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have these tests ignore it
     process = subprocess.Popen(
         [command, "launch", "claude", "--model", "builtin:tiny"],
         env={**os.environ, "PATH": str(install(tmp_path, "claude", HANG).parent), "TMPDIR": str(scratch)},
@@ -183,6 +184,7 @@ def test_the_started_server_ends_with_the_command(tmp_path: Path, command: Path,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    signal.signal(signal.SIGHUP, handler)
     with process:
         assert process.stdout
         url = process.stdout.readline().decode().strip()
