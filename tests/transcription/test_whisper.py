@@ -3,6 +3,8 @@
 import base64
 import gc
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +58,15 @@ def open_runner(folder: Path, **fields: Any) -> TranscriptionRunner:
     runner = engine.open(Load(path=str(folder), **fields), lambda *progress: None, lambda: None)
     assert isinstance(runner, TranscriptionRunner)
     return runner
+
+
+def test_a_load_imports_neither_all_families_nor_what_resamples(folder: Path) -> None:
+    code = (
+        "import sys; from lmwire_protocol import Load; from lmwire_worker.loading.model_loader import MlxModelLoader;"
+        "loader = MlxModelLoader(); loader.prepare(); loader.open(Load(path=sys.argv[1]), print, print);"
+        "sys.exit(' '.join({'mlx_audio.stt.models.voxtral', 'scipy'} & sys.modules.keys()) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code, folder], check=True, timeout=SECONDS, stdout=subprocess.DEVNULL)
 
 
 def asking(content: bytes, **fields: Any) -> Transcribe:

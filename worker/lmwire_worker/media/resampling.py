@@ -1,11 +1,10 @@
-"""Resample sounds with mlx-audio. Importing this module imports mlx-audio, so do it only where it is needed."""
+"""Resample sounds with mlx-audio."""
 
 import math
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from mlx_audio import resample as polyphase
 from numpy.typing import NDArray
 
 from .sounds import Sound
@@ -38,9 +37,15 @@ def resample(sound: Sound, rate: int, start: int = 0, stop: int | None = None) -
     last = stop // rate + 2
     source = sound.samples[first * sound.rate : last * sound.rate]
     ratio = ratio_of(sound.rate, rate)
-    made = polyphase.resample_audio_array(source, ratio.numerator, ratio.denominator, axis=0)
+    made = source if ratio == 1 else _polyphase(source, ratio)
     samples = np.asarray(made, np.float32)[start - first * rate : stop - first * rate]
     return np.pad(samples, (0, stop - start - len(samples)), "edge" if len(samples) else "constant")
+
+
+def _polyphase(samples: NDArray[np.float32], ratio: Fraction) -> NDArray[np.float32]:
+    from mlx_audio import resample  # imports scipy, which takes most of a second
+
+    return resample.resample_audio_array(samples, ratio.numerator, ratio.denominator, axis=0)
 
 
 def ratio_of(source: int, target: int) -> Fraction:

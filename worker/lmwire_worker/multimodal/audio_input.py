@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..media import Sound
 from ..media.media_error import MediaError
+from ..media.resampling import resample
 from .media_input import MediaInput
 
 DEFAULT_SAMPLE_RATE: Final = 16_000
@@ -35,8 +36,6 @@ def resample_sound(sound: Sound, processor: Any) -> NDArray[np.float32]:
         raise MediaError(f"is {sound.seconds:.3f} s long, and a model hears {MIN_SOUND_S} s or more; leave it out")
     if sound.seconds > MAX_SOUND_S:
         raise _too_long(sound, MAX_SOUND_S)
-    from ..media.resampling import resample  # slow to import, and images need no resampling
-
     return resample(sound, getattr(getattr(processor, "feature_extractor", None), "sampling_rate", DEFAULT_SAMPLE_RATE))
 
 

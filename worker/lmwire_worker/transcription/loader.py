@@ -15,10 +15,13 @@ from ..engine.load_context import LoadContext, refuse_settings
 from ..media import MediaReader, Sound
 from ..models import device_memory
 from ..models.weights import quantization, read_weights, store_transposed, summarize_exception, weights_bytes
+from ..process.bare_package import install_bare
 from .detect import detect_family
 from .recording import Recording
 from .runner import TranscriptionRunner
 from .transcriber import Transcriber
+
+install_bare("mlx_audio.stt.models")  # its own `__init__` imports every family, which takes most of a second
 
 WARM_UP_S: Final = 1
 """Seconds of silence in the warm-up."""
