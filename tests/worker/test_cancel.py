@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from support.process.worker_process import WorkerProcess
 from support.process.worker_thread import MockOnThread
@@ -11,7 +12,7 @@ from support.process.worker_thread import MockOnThread
 pytestmark = pytest.mark.slow
 
 SLOW_LOAD = "mock:load_steps=100000,step_ms=1"
-RACES = 300
+RACES = 20 * settings().max_examples
 ENDLESS = {"cmd": "generate", "prompt": "a b", "max_tokens": 1_000_000}
 
 

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 from support.process.process_waits import stands_still, wait_for_pause
 from support.process.worker_process import WorkerProcess
@@ -11,7 +12,7 @@ from support.process.worker_thread import MockOnThread
 pytestmark = pytest.mark.slow
 
 WORDS = [f"word{i}" for i in range(40)]
-TOKENS = 60_000
+TOKENS = min(200_000, 4000 * settings().max_examples)
 
 
 def test_a_host_that_stops_reading_loses_nothing_when_it_resumes() -> None:

@@ -41,7 +41,7 @@ def attend(
     sinks: mx.array | None = None,
     **options: Any,
 ) -> mx.array:
-    """Do what `mlx.core.fast.scaled_dot_product_attention` does, without what would cost more on CUDA.
+    """Do what `mlx.core.fast.scaled_dot_product_attention` does, by other operations where CUDA is faster so.
 
     Args:
         queries: The queries, of shape (rows, heads, tokens, width).

@@ -233,8 +233,7 @@ class LeaderRanks(Ranks):
         """Size of each rank's weights."""
         self.fail: Callable[[str], None] = lambda problem: exit_now(70)
         """Called once, from a thread, when the ranks cannot go on. It must end this process."""
-        self._has_lost = threading.Event()
-        self._is_ended = False
+        self._ended = threading.Event()
         on_exit(self._kill)
 
     def start(self) -> None:
@@ -391,10 +390,9 @@ class LeaderRanks(Ranks):
 
     def _lost(self, follower: Follower, why: str) -> None:
         with self._end_lock:
-            if self._is_ended:
+            if self._ended.is_set():
                 return
-            self._is_ended = True
-        self._has_lost.set()
+            self._ended.set()
         self.fail(f"{follower} is lost: {why}")
 
     def wait_for_loss(self) -> None:
@@ -402,11 +400,11 @@ class LeaderRanks(Ranks):
 
         MLX may raise for a lost rank before the thread that reads from it knows.
         """
-        if self._has_lost.wait(LOSS_S):
+        if self._ended.wait(LOSS_S):
             threading.Event().wait()
 
     def _kill(self) -> None:
-        self._is_ended = True
+        self._ended.set()
         for follower in self._followers:
             follower.kill()
 

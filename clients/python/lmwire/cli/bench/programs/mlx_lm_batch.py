@@ -1,8 +1,8 @@
 """The upper bound: a program in which mlx_lm generates by itself. The benchmark starts it.
 
-Each line on stdin, `STREAMS TOKENS LENGTH`, starts a run. Its reply on stdout is the tokens a second. The last number
-is the length of the prompt of one stream, 0 for a short one. Of several streams it is the tokens by which each prompt
-is longer than the one before.
+Each line on stdin, `STREAMS TOKENS LENGTH STEP`, starts a run. Its reply on stdout is the tokens a second. LENGTH is
+the length of the prompt of one stream, 0 for a short one. STEP is by how many tokens each of several prompts is longer
+than the one before.
 """
 
 # pyright: standard
@@ -24,13 +24,13 @@ def main() -> None:
     model, tokenizer, *_ = load(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:
-        streams, tokens, length = map(int, line.split())
+        streams, tokens, length, step = map(int, line.split())
         started = time.perf_counter()
         if streams == 1:
             ids = long_prompt(length, tokens).prompt if length else prompt(0)
             generated = _run_one(model, tokenizer, ids, tokens)
         else:
-            generated = _run_batch(model, [prompt(stream, length) for stream in range(streams)], tokens)
+            generated = _run_batch(model, [prompt(stream, step) for stream in range(streams)], tokens)
         print(generated / (time.perf_counter() - started), flush=True)
 
 

@@ -1,6 +1,6 @@
 """The upper bound: a program in which mlx_vlm generates by itself. The benchmark starts it.
 
-Each line on stdin, `STREAMS TOKENS 0`, starts a run about new images. Its reply on stdout is the tokens a second.
+Each line on stdin, `STREAMS TOKENS 0 0`, starts a run about new images. Its reply on stdout is the tokens a second.
 """
 
 # pyright: standard
@@ -39,7 +39,7 @@ def main() -> None:
     print("ready", flush=True)
     number = 0
     for line in sys.stdin:
-        streams, tokens, _ = map(int, line.split())  # all prompts have one length
+        streams, tokens, *_ = map(int, line.split())  # the others are about prompts of text
         files = [image_file(number + stream) for stream in range(streams)]
         number += streams
         started = time.perf_counter()

@@ -90,7 +90,7 @@ class LibraryProcess(BenchmarkProcess):
             tokens: Length of each stream, in tokens.
             step: Tokens by which each stream's prompt is longer than that of the one before.
         """
-        self.write(b"%d %d %d\n" % (streams, tokens, step))
+        self.write(b"%d %d 0 %d\n" % (streams, tokens, step))
         return float(self.read_line())
 
     def read_prompt(self, prompt_tokens: int) -> None:
@@ -99,7 +99,7 @@ class LibraryProcess(BenchmarkProcess):
         Args:
             prompt_tokens: Length of the prompt, in tokens.
         """
-        self.write(b"1 1 %d\n" % prompt_tokens)
+        self.write(b"1 1 %d 0\n" % prompt_tokens)
         self.read_line()
 
 
