@@ -4,9 +4,10 @@ import random
 
 import mlx.core as mx
 import pytest
-from mlx_lm.models.cache import BatchKVCache, KVCache
+from mlx_lm.models.cache import KVCache
 
 from lmwire_worker.generation.batching.uneven import Columns, to_even, to_uneven
+from lmwire_worker.generation.padded_cache import PaddedKVCache
 
 LENGTHS = (3, 5, 1)
 STEPS = ([2, 1, 3], [1, 1, 1], [4, 2, 1])
@@ -28,7 +29,7 @@ def single(start: int, length: int) -> KVCache:
 
 
 def test_without_holes_each_row_has_the_tokens_that_it_kept() -> None:
-    caches, columns = to_uneven([BatchKVCache.merge([single(100 * row, size) for row, size in enumerate(LENGTHS)])], 3)
+    caches, columns = to_uneven([PaddedKVCache.merge([single(100 * row, size) for row, size in enumerate(LENGTHS)])])
     sizes = list(LENGTHS)
     for counts in STEPS:
         new = numbered([[100 * row + size + place for place in range(WIDTH)] for row, size in enumerate(sizes)])
@@ -45,7 +46,7 @@ def test_without_holes_each_row_has_the_tokens_that_it_kept() -> None:
 
 
 def test_a_cache_makes_room_for_any_number_of_columns() -> None:
-    caches, _ = to_uneven([BatchKVCache.merge([single(0, 2), single(9, 1)])], 2)
+    caches, _ = to_uneven([PaddedKVCache.merge([single(0, 2), single(9, 1)])])
     new = numbered([[*range(600)], [*range(600)]])
     keys, values = caches[0].update_and_fetch(new, new)
     assert keys.shape == values.shape == (2, 1, 602, 2)
@@ -57,7 +58,7 @@ def test_a_cache_makes_room_for_any_number_of_columns() -> None:
 def test_a_token_attends_to_the_tokens_before_it_and_to_no_hole(window: int | None, ahead: int) -> None:
     """A draft model's next tokens follow those that it has already proposed in this step."""
     chance = random.Random(3)
-    cache = BatchKVCache([2, 0, 4])
+    cache = PaddedKVCache([2, 0, 4])
     cache.update_and_fetch(numbered([[0] * 5] * 3), numbered([[0] * 5] * 3))
     columns = Columns(cache)
     positions: list[list[int | None]] = [[None, None, 0, 1, 2], [0, 1, 2, 3, 4], [None, None, None, None, 0]]

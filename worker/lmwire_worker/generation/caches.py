@@ -13,7 +13,6 @@ from mlx import nn
 from mlx.utils import tree_flatten, tree_map
 from mlx_lm.models.cache import (
     ArraysCache,
-    BatchKVCache,
     BatchRotatingKVCache,
     CacheList,
     ChunkedKVCache,
@@ -27,6 +26,7 @@ from msgspec import Struct
 from lmwire_protocol import RequestError
 
 from ..models.weights import summarize_exception
+from .padded_cache import PaddedKVCache
 
 Slices = list[list[mx.array]]
 """The caches of some tokens, for each layer that can be sliced. The last axis but one is the tokens."""
@@ -155,49 +155,39 @@ def evaluate(caches: Iterable[Any]) -> None:
     mx.eval([cache.state for cache in caches])
 
 
-# The forms of a cache. A plain one has three: single; aligned, which is the same for rows of one length; and batched.
+# The forms of a cache: single, for one row, and batched.
 
 
 def merge_caches(caches: list[list[Any]]) -> list[Any]:
     """Return the caches of rows as those of one batch, layer by layer. A row alone keeps its single form."""
     if len(caches) == 1:
         return list(caches[0])
-    return [type(layers[0]).merge(list(layers)) for layers in zip(*caches, strict=True)]
+    return [_merge(layers) for layers in zip(*caches, strict=True)]
 
 
-def to_batched(cache: Any, rows: int = 1) -> Any:
-    """Return the batched form of a cache with `rows` rows."""
+def _merge(caches: Sequence[Any]) -> Any:
+    if isinstance(caches[0], CacheList):
+        return CacheList(*map(_merge, zip(*(cache.caches for cache in caches), strict=True)))
+    kind = PaddedKVCache if type(caches[0]) is KVCache else type(caches[0])
+    return kind.merge(list(caches))
+
+
+def to_batched(cache: Any) -> Any:
+    """Return the batched form of a cache."""
     if isinstance(cache, CacheList):
-        return CacheList(*(to_batched(part, rows) for part in cache.caches))
+        return CacheList(*map(to_batched, cache.caches))
     if hasattr(cache, "extend"):
         return cache
     if type(cache) is not KVCache:
         return type(cache).merge([cache])
-    batched = BatchKVCache([0] * rows)
-    batched.state = (cache.keys, cache.values, batched.offset + cache.offset, batched.left_padding, cache.offset)
-    return batched
-
-
-def to_aligned(cache: Any, length: int) -> Any:
-    """Return the aligned form of a cache that holds `length` tokens of every row; the cache itself if it has none.
-
-    No row is padded then, so that attention needs no mask. MLX has fused kernels only without one, and the batched form
-    always makes one. All rows share one offset, which the batched form computes anew in every layer.
-    """
-    if isinstance(cache, CacheList):
-        return CacheList(*(to_aligned(part, length) for part in cache.caches))
-    if type(cache) is not BatchKVCache or cache.size() != length:
-        return cache
-    aligned = KVCache()
-    aligned.state = (cache.keys, cache.values, length)
-    return aligned
+    return PaddedKVCache([0], cache.keys, cache.values, cache.offset)
 
 
 def to_single(cache: Any) -> Any:
     """Return the single form of a cache with one row."""
     if isinstance(cache, CacheList):
         return CacheList(*map(to_single, cache.caches))
-    batched = isinstance(cache, BatchKVCache | BatchRotatingKVCache)
+    batched = isinstance(cache, PaddedKVCache | BatchRotatingKVCache)
     return cache.extract(0) if batched and not cache.empty() else cache  # empty ones cannot be extracted
 
 
@@ -206,35 +196,15 @@ def keep_rows(cache: Any, indices: list[int]) -> None:
     if isinstance(cache, CacheList):
         for part in cache.caches:
             keep_rows(part, indices)
-    elif hasattr(cache, "filter"):
+    else:
         cache.filter(indices)
-    elif cache.keys is not None:
-        cache.keys, cache.values = cache.keys[mx.array(indices)], cache.values[mx.array(indices)]
 
 
 def copy_row(cache: Any, index: int) -> Any:
     """Return a copy of one row of a cache."""
     if isinstance(cache, CacheList):
         return CacheList(*(copy_row(part, index) for part in cache.caches))
-    if hasattr(cache, "extract"):
-        return cache.extract(index)
-    row = copy.deepcopy(cache)
-    if type(cache) is KVCache:
-        keep_rows(row, [index])
-    return row
-
-
-def append_empty_rows(cache: BatchKVCache, rows: int) -> BatchKVCache:
-    """Append `rows` empty rows to a cache, and return it."""
-    cache.extend(BatchKVCache([0] * rows))
-    return cache
-
-
-def truncate_rows(cache: BatchKVCache, rows: int) -> None:
-    """Keep the first `rows` rows of a cache. Unlike `filter`, copy and evaluate nothing."""
-    assert cache.keys is not None and cache.values is not None
-    cache.keys, cache.values = cache.keys[:rows], cache.values[:rows]
-    cache.offset, cache.left_padding = cache.offset[:rows], cache.left_padding[:rows]
+    return cache.extract(index) if hasattr(cache, "extract") else copy.deepcopy(cache)
 
 
 # The cache of one row.
@@ -294,12 +264,12 @@ class Checkpoint(Struct, frozen=True):
 
 def _has_positions(part: Any) -> bool:
     """Return whether a cache, batched or not, can be sliced at any token."""
-    return isinstance(part, BatchKVCache) or is_sliceable(part)
+    return isinstance(part, PaddedKVCache) or is_sliceable(part)
 
 
 def _end(part: Any) -> int:
     """Return the number of positions that a sliceable cache holds, padding included."""
-    return part.size() if isinstance(part, BatchKVCache) else part.offset
+    return part.size() if isinstance(part, PaddedKVCache) else part.offset
 
 
 def _detached(part: Any) -> Any:

@@ -12,16 +12,14 @@ from mlx_lm.models.cache import make_prompt_cache
 from ..caches import (
     Checkpoint,
     RowCache,
-    append_empty_rows,
     copy_row,
     evaluate,
     keep_rows,
     merge_caches,
-    to_aligned,
     to_batched,
     to_single,
-    truncate_rows,
 )
+from ..padded_cache import PaddedKVCache
 from ..sampling.logprobs import LogprobHandle
 from .decoding import Decoding
 from .rows import Row, RowState
@@ -87,9 +85,9 @@ class RowGroup:
         if not self.rows:
             self._caches, self._newest = other._caches, other._newest
         elif other.rows:
-            self._caches = [to_batched(cache, len(self.rows)) for cache in self._caches]
+            self._caches = [to_batched(cache) for cache in self._caches]
             for cache, more in zip(self._caches, other._caches, strict=True):
-                cache.extend(to_batched(more, len(other.rows)))
+                cache.extend(to_batched(more))
             if self._newest is not None and other._newest is not None:
                 self._newest = mx.concatenate([self._newest, other._newest])
         self.rows += other.rows
@@ -131,12 +129,6 @@ class RowGroup:
 
     # Their caches.
 
-    def _align(self) -> None:
-        """Give the caches their aligned form if all rows have the same length."""
-        length = len(self.rows[0].tokens)
-        if self._columns is None and len(self.rows) > 1 and all(len(state.tokens) == length for state in self.rows):
-            self._caches = [to_aligned(cache, length) for cache in self._caches]
-
     def _make_even(self) -> None:
         """Give the caches a form without holes."""
         if self._columns is not None:
@@ -173,8 +165,6 @@ class RowGroup:
             chunks: The next tokens of each row.
             shape: See `compute_chunks`.
         """
-        if len({*map(len, chunks)}) == 1 and (shape is None or shape[0] == len(chunks)):
-            self._align()
         self._caches = compute_chunks(self._model, self._caches, chunks, shape)
         for state, chunk in zip(self.rows, chunks, strict=True):
             state.tokens += chunk
@@ -225,7 +215,6 @@ class RowGroup:
         newest = self._newest
         assert newest is not None
         if self._sample is None:
-            self._align()
             self._sample = StepSampler(self._decoding, self.rows)
         logits = self._model(newest[:, None], cache=self._caches)[:, -1, :]
         following, handles = self._sample(logits, newest)
@@ -311,7 +300,7 @@ class RowGroup:
         from .uneven import to_uneven
 
         if self._columns is None:
-            self._caches, self._columns = to_uneven(self._caches, len(self.rows))
+            self._caches, self._columns = to_uneven(self._caches)
 
     def _note_step(self, counts: list[int], width: int) -> None:
         """Keep the first tokens of each row that a step has computed, in uneven caches.
@@ -381,14 +370,15 @@ def compute_chunks(
     added = rows - len(chunks)
     padded = len(set(lengths)) > 1
     if added or padded:
-        caches = [to_batched(cache, len(chunks)) for cache in caches]
+        caches = [to_batched(cache) for cache in caches]
     if added:
-        caches = [append_empty_rows(cache, added) for cache in caches]
+        for cache in caches:
+            cache.extend(PaddedKVCache([0] * added))
     lengths += [longest] * added
     padding = [longest - length for length in lengths]
     if any(padding):
         for cache in caches:
-            cache.prepare(lengths=lengths, right_padding=padding)
+            cache.prepare(right_padding=padding)
     tokens = mx.array([chunk + [0] * (width - len(chunk)) for chunk in [*chunks, *[[]] * added]])
     at_once = width if shape else _tokens_at_once(rows)
     for start in range(0, width, at_once):
@@ -401,7 +391,7 @@ def compute_chunks(
         if any(padding):
             cache.finalize()
         if added:
-            truncate_rows(cache, len(chunks))
+            cache.truncate(len(chunks))
     evaluate(caches)
     if not shape and mx.get_cache_memory() > MAX_SPARE_BYTES:  # rounded shapes take the same memory again
         mx.clear_cache()

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import mlx.core as mx
-from mlx_lm.models.cache import BatchKVCache
 
 from ..caches import to_batched
+from ..padded_cache import PaddedKVCache
 
 MAX_HOLES: Final = 256
 """Columns without a token that the longest row may have. mlx-lm's caches make room for as many at a time."""
@@ -26,12 +26,12 @@ class Columns:
         cache: The cache of one layer.
     """
 
-    def __init__(self, cache: BatchKVCache) -> None:
+    def __init__(self, cache: PaddedKVCache) -> None:
         self.count = cache.size()
         """Number of columns."""
         self._taken = mx.arange(self.count) >= cache.left_padding[:, None]
         """True for a column with a token [B, count]."""
-        self._lengths = cache.offset
+        self._lengths = cache.lengths
         """Number of tokens of each row [B]."""
         self.look_ahead(0)
 
@@ -90,7 +90,7 @@ class UnevenKVCache:
         columns: Where the tokens are, for all layers.
     """
 
-    def __init__(self, cache: BatchKVCache, columns: Columns) -> None:
+    def __init__(self, cache: PaddedKVCache, columns: Columns) -> None:
         self.keys: mx.array | None = cache.keys
         self.values: mx.array | None = cache.values
         self._columns = columns
@@ -134,19 +134,18 @@ def _with_room(array: mx.array | None, new: mx.array, columns: int) -> mx.array:
     return more if array is None else mx.concatenate([array, more], axis=2)
 
 
-def to_uneven(caches: Sequence[Any], rows: int) -> tuple[list[UnevenKVCache], Columns]:
+def to_uneven(caches: Sequence[Any]) -> tuple[list[UnevenKVCache], Columns]:
     """Return the caches of all layers in their uneven form, and where the tokens are.
 
     Args:
-        caches: Plain KV caches of `rows` rows, batched or aligned, which this function takes over.
-        rows: The number of rows.
+        caches: Plain KV caches, which this function takes over.
     """
-    batched = [to_batched(cache, rows) for cache in caches]
+    batched = [to_batched(cache) for cache in caches]
     columns = Columns(batched[0])
     return [UnevenKVCache(cache, columns) for cache in batched], columns
 
 
-def to_even(caches: Sequence[UnevenKVCache], columns: Columns, lengths: Sequence[int]) -> list[BatchKVCache]:
+def to_even(caches: Sequence[UnevenKVCache], columns: Columns, lengths: Sequence[int]) -> list[PaddedKVCache]:
     """Return the caches in their batched form, without holes.
 
     Args:
@@ -156,12 +155,10 @@ def to_even(caches: Sequence[UnevenKVCache], columns: Columns, lengths: Sequence
     """
     length = max(lengths)
     order = columns.order(length)[:, None, :, None]
-    padding = mx.array([length - own for own in lengths])
-    even: list[BatchKVCache] = []
+    padding = [length - own for own in lengths]
+    even: list[PaddedKVCache] = []
     for cache in caches:
-        batched = BatchKVCache([0] * len(lengths))
         assert cache.keys is not None and cache.values is not None
         keys, values = (mx.take_along_axis(array, order, axis=2) for array in (cache.keys, cache.values))
-        batched.state = (keys, values, columns.offsets, padding, length)
-        even.append(batched)
+        even.append(PaddedKVCache(padding, keys, values, length))
     return even
