@@ -135,6 +135,10 @@ def burst(requests: int, shared: int, own: int, at_s: float = 0.0, **fields: Any
     ]
 
 
+def replace_request(arrival: Arrival, **fields: Any) -> Arrival:
+    return Arrival(arrival.at_s, replace(arrival.request, **fields))
+
+
 def mixed(seed: int) -> list[Arrival]:
     """Return requests at random times, some of which begin alike."""
     chance, now, arrivals = random.Random(seed), 0.0, []
@@ -229,9 +233,24 @@ def test_when_the_first_request_is_cancelled_another_one_continues_its_work(simu
         assert driver.answers[key].token_ids == expected[key].token_ids
 
 
+def test_a_request_shares_the_prompt_of_an_answer_that_goes_on(simulation: Simulation) -> None:
+    long, short = burst(2, 600, 40, ignore_eos=True)
+    arrivals = [replace_request(long, max_tokens=200), Arrival(100 * FAST.fixed_s, short.request)]
+    shared, apart = simulation.run(arrivals, FAST), without_sharing(simulation, arrivals, FAST)
+    assert shared.computed <= 1.1 * fewest(arrivals)
+    same(shared, apart)
+
+
+def test_a_prompt_is_stored_once_with_its_answer(simulation: Simulation) -> None:
+    simulation.run(burst(1, 600, 40), FAST)
+    stats = simulation.runner.cache_stats()
+    assert stats is not None
+    assert stats.entries == 1
+
+
 def test_a_request_that_may_not_use_the_cache_waits_for_none(simulation: Simulation) -> None:
     arrivals = burst(4, 600, 40)
-    apart = [Arrival(each.at_s, replace(each.request, cache="off")) for each in arrivals]
+    apart = [replace_request(each, cache="off") for each in arrivals]
     assert simulation.run(apart, SLOW).computed == 4 * 640
 
 

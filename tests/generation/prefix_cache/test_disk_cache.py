@@ -126,7 +126,8 @@ def test_a_conversation_that_grew_over_several_workers_is_found_whole(workers: W
         prompt = [*prompt, *answer.token_ids, *OTHER[:70]]
     runner = workers.start(family)
     count, warm = cached(runner, request(prompt))
-    assert count == len(prompt) - 70 - 8 - 1, "the last answer's 8 tokens were too few to be written"
+    unknown = 70 + 8 if runner.cache.needs_snapshots else 70  # 8 tokens are too few to be written by themselves
+    assert count == len(prompt) - unknown - 1
     (cold,) = ask(runner, request(prompt, cache="off"))
     assert warm.token_ids == cold.token_ids
 

@@ -147,6 +147,15 @@ class CacheManager:
 
     # During and after it.
 
+    def stores_prompt(self, sequence: Sequence) -> bool:
+        """Return whether to store a sequence's prompt at its checkpoints, and not only with the answer.
+
+        To store it costs a copy of each layer, and twice as much in two parts. A request that could use it before the
+        answer's end gets it from the batch; see `SharedPrefill`.
+        """
+        pinned, checked = sequence.request.cache == "pin", sequence.unverified_hit is not None
+        return self.needs_snapshots or pinned or checked
+
     def store(self, sequence: Sequence, checkpoint: Checkpoint | None) -> None:
         """Store what was computed of a sequence, if the request allows that.
 

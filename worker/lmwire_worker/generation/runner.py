@@ -243,11 +243,11 @@ class GenerationRunner:
         return events
 
     def _waits(self, sequence: Sequence, leader: Leader | None) -> bool:
-        """Return whether a sequence waits for its leader's prefill. Otherwise cache the computed part of that prefill.
+        """Return whether a sequence waits for its leader's prefill. Otherwise cache what is computed of its leader.
 
         Args:
             sequence: The first choice of a waiting request.
-            leader: The prompt in work that begins like it; None without any.
+            leader: The prompt in the batch that begins like it; None without any.
         """
         if leader is None:
             return False
@@ -339,7 +339,7 @@ class GenerationRunner:
         try:
             progress = batch.prefill(size)
             for prompt in progress:
-                if prompt.at_checkpoint:
+                if prompt.at_checkpoint and self.cache.stores_prompt(prompt.row):
                     self._store(prompt.row)
         except BaseException as error:
             return events + self._recover(error)

@@ -19,7 +19,7 @@ MIN_SHARED_TOKENS: Final = 64
 
 
 class Leader(Struct, frozen=True):
-    """A prompt in work that begins like a waiting one."""
+    """A prompt in the batch that begins like a waiting one."""
 
     row: Sequence
     """The prompt's row in the batch."""
@@ -46,18 +46,25 @@ class SharedPrefill:
         """For each row in work, the tokens that it shares with each request that waits, if these are many."""
 
     def leader(self, request: ActiveRequest) -> Leader | None:
-        """Return the prompt in work that shares the longest beginning with a request; None if none shares enough."""
+        """Return the prompt that shares the longest beginning with a request; None if none shares enough.
+
+        A complete prompt, whose answer is in work, needs no wait. It is cached only if the model needs snapshots.
+        """
         if not self._cache.may_share(request.first):
             return None
-        rows = [row for row in self._table.in_batch if self._is_in_work(row)]
+        rows = [row for row in self._table.in_batch if self._may_lead(row)]
         shared, row = max(
-            ((self._shared(request, row), row) for row in rows), key=lambda pair: pair[0], default=(0, None)
+            ((self._shared(request, row), row) for row in rows),
+            key=lambda pair: (pair[0], pair[1].computed_tokens),
+            default=(0, None),
         )
         if row is None or shared < MIN_SHARED_TOKENS:
             return None
         known = self._cache.known_tokens(request.first)
         if row.computed_tokens < known:
             return None
+        if not _is_in_work(row):
+            return Leader(row, shared, is_worth_waiting=False) if shared - known >= MIN_SHARED_TOKENS else None
         ends = [tokens for tokens in self._followers_of(row) if tokens > shared - MIN_SHARED_TOKENS]
         end = min(ends)
         is_longer = len(row.prompt) > len(request.first.prompt) + MIN_SHARED_TOKENS
@@ -69,8 +76,8 @@ class SharedPrefill:
         waits = row.computed_tokens < until and saved > 0 and self._is_worth_a_chunk(saved)
         return Leader(row, until, bool(waits))
 
-    def _is_in_work(self, row: Sequence) -> bool:
-        return row.computed_tokens < len(row.prompt) - 1 and not row.generated and self._cache.may_share(row)
+    def _may_lead(self, row: Sequence) -> bool:
+        return self._cache.may_share(row) and (_is_in_work(row) or not self._cache.needs_snapshots)
 
     def _followers_of(self, row: Sequence) -> list[int]:
         if row not in self._followers:
@@ -85,3 +92,8 @@ class SharedPrefill:
             prompt, other = (each.cache_key(each.prompt)[:-1] for each in (request.first, row))
             request.shared_tokens[row.key] = common_length(prompt, other, 0)
         return request.shared_tokens[row.key]
+
+
+def _is_in_work(row: Sequence) -> bool:
+    """Return whether a row's prompt is incomplete, and no answer has begun."""
+    return row.computed_tokens < len(row.prompt) - 1 and not row.generated
