@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from lmwire_protocol import Load, RequestError
 from lmwire_protocol.events import Quantization
 from lmwire_worker.engine.interface import LoadCancelled
-from lmwire_worker.loading.model_loader import MlxModelLoader
+from lmwire_worker.loading.model_loader import GRAPH_OPERATIONS, MlxModelLoader
 from lmwire_worker.models.folder_check import check_files
 from random_model import write_model
 from support.process.worker_process import SECONDS
@@ -249,6 +250,18 @@ def test_a_load_after_a_failed_one_works(folder: Path, tmp_path: Path) -> None:
     cut(broken)
     assert Loading(broken).failure is not None
     assert Loading(folder).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the variable has another meaning on Metal")
+@pytest.mark.parametrize(("given", "used"), [(None, "20"), ("50", "50")])
+def test_cuda_graphs_are_short_unless_the_environment_says_otherwise(
+    given: str | None, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(GRAPH_OPERATIONS, given or "")
+    if given is None:
+        monkeypatch.delenv(GRAPH_OPERATIONS)
+    MlxModelLoader().prepare()
+    assert os.environ[GRAPH_OPERATIONS] == used
 
 
 def test_the_limit_of_open_files_is_not_lowered() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import os
 import resource
 import sys
 import threading
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 OPEN_FILES: Final = 2048
 """Large models have many files."""
+GRAPH_OPERATIONS: Final = "MLX_MAX_OPS_PER_BUFFER"
+"""The variable that limits the operations of a CUDA graph. MLX allows 20 on most devices, and 100 on an H100."""
 LIBRARIES: Final = ("mlx_lm", "mlx_vlm", "mlx_audio")
 
 
@@ -86,6 +89,7 @@ class MlxModelLoader:
             return
         try:
             _raise_file_limit()
+            _shorten_cuda_graphs()
             mlx_lm_package.install()
             from ..generation import loader  # noqa: F401 (what most loads need)
         except (ImportError, OSError) as error:  # mlx is installed without its Linux backend
@@ -246,6 +250,16 @@ def _release_memory() -> None:
         from ..models.device_memory import release_cached_memory
 
         release_cached_memory()
+
+
+def _shorten_cuda_graphs() -> None:
+    """Let MLX start few operations at a time on CUDA, unless the environment asks for another number.
+
+    MLX starts a sequence of operations as a graph, and builds one anew for each sequence that it has not seen. While
+    requests come and go, hardly two steps are the same. Short sequences come again, and are quickly built.
+    """
+    if sys.platform == "linux":  # the variable has another meaning on Metal
+        os.environ.setdefault(GRAPH_OPERATIONS, "20")
 
 
 def _raise_file_limit() -> None:
