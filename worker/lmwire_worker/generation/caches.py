@@ -26,7 +26,7 @@ from msgspec import Struct
 from lmwire_protocol import RequestError
 
 from ..models.weights import summarize_exception
-from .padded_cache import PaddedKVCache
+from .padded_cache import PaddedKVCache, rounded
 
 Slices = list[list[mx.array]]
 """The caches of some tokens, for each layer that can be sliced. The last axis but one is the tokens."""
@@ -126,8 +126,7 @@ def _grouped(cache: Any, filled: Iterator[Any]) -> Any:
 
 def _filled(cache: Any, pieces: Sequence[list[mx.array]], length: int) -> Any:
     new = copy.copy(cache)
-    joined = map(list, zip(*pieces, strict=True))
-    arrays = [mx.concatenate(same, axis=-2) if len(same) > 1 else same[0] for same in joined]
+    arrays = [_joined(same, length) for same in zip(*pieces, strict=True)]
     half = len(arrays) // 2
     quantized = isinstance(cache, QuantizedKVCache)
     new.keys, new.values = (arrays[:half], arrays[half:]) if quantized else arrays
@@ -135,6 +134,14 @@ def _filled(cache: Any, pieces: Sequence[list[mx.array]], length: int) -> Any:
         new.keys, new.values = copy.deepcopy((new.keys, new.values))  # mlx-lm writes into these objects
     new.offset = length
     return new
+
+
+def _joined(pieces: Sequence[mx.array], length: int) -> mx.array:
+    """Return `length` tokens as one array. Where it is a new one, it has room for more: that would be a second copy."""
+    if len(pieces) == 1:
+        return pieces[0]
+    room = mx.zeros((*pieces[0].shape[:-2], rounded(length + 1) - length, pieces[0].shape[-1]), pieces[0].dtype)
+    return mx.concatenate([*pieces, room], axis=-2)
 
 
 # A model's caches.

@@ -142,8 +142,7 @@ class PaddedKVCache(BatchKVCache):
         """Become the rows of some caches."""
         size = max(cache._idx for cache in caches)
         padding = [own + size - cache._idx for cache in caches for own in cache.padding]
-        filled = [cache for cache in caches if cache.keys is not None]
-        if filled:
+        if any(cache.keys is not None for cache in caches):
             self.keys, self.values = (
                 _stack([(getattr(cache, name), cache._idx, len(cache.padding)) for cache in caches], size)
                 for name in ("keys", "values")
@@ -155,7 +154,7 @@ def _with_room(array: mx.array | None, new: mx.array, start: int, end: int) -> m
     """Return an array with `start` columns of another one, and room for `end` of the form of `new`."""
     if array is not None and array.shape[2] >= end:
         return array
-    room = mx.zeros((*new.shape[:2], _rounded(end) - start, new.shape[3]), new.dtype)
+    room = mx.zeros((*new.shape[:2], rounded(end) - start, new.shape[3]), new.dtype)
     return room if array is None else mx.concatenate([array[..., :start, :], room], axis=2)
 
 
@@ -168,7 +167,7 @@ def _stack(parts: Sequence[tuple[mx.array | None, int, int]], size: int) -> mx.a
     """
     form = next(array for array, _, _ in parts if array is not None)
     rows = sum(count for _, _, count in parts)
-    whole = mx.zeros((rows, form.shape[1], _rounded(size), form.shape[3]), form.dtype)
+    whole = mx.zeros((rows, form.shape[1], rounded(size), form.shape[3]), form.dtype)
     first = 0
     for array, used, count in parts:
         if array is not None:
@@ -177,8 +176,8 @@ def _stack(parts: Sequence[tuple[mx.array | None, int, int]], size: int) -> mx.a
     return whole
 
 
-def _rounded(columns: int) -> int:
-    """Return a number of columns, rounded up."""
+def rounded(columns: int) -> int:
+    """Return a number of columns, rounded up to what arrays have."""
     return -(-columns // ROOM) * ROOM
 
 
