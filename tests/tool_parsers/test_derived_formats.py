@@ -135,20 +135,21 @@ def test_a_sign_of_a_format_that_cannot_read_the_templates_calls_does_not_decide
 
 
 @pytest.fixture(scope="module")
-def letters(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return write_tokenizer(tmp_path_factory.mktemp("model"), [])
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
+    return Speaker(write_tokenizer(tmp_path_factory.mktemp("model"), []))
 
 
 @pytest.mark.parametrize("what", KNOWN)
-def test_a_forced_call_is_written_in_the_derived_format_and_read_back(what: str, letters: Tokenizer) -> None:
+def test_a_forced_call_is_written_in_the_derived_format_and_read_back(what: str, speaker: Speaker) -> None:
     _, syntax = opened(KNOWN[what])
+    assert syntax.tools is not None
     wanted = {"path": {"type": "string", "minLength": 1, "maxLength": 9}, "line": {"type": "integer", "maximum": 9}}
     parameters = {"type": "object", "properties": wanted, "required": ["path", "line"], "additionalProperties": False}
     tools = [Tool(function=Function(name="edit_file", parameters=parameters))]
     message = Message(role="user", content="Go.")
     request = Chat(messages=[message], tools=tools, tool_choice="required", parallel_tool_calls=False)
-    for seed in range(3):
-        text, calls = read(syntax, [Speaker(letters, syntax.tools).say(request, seed)])
+    for answer in speaker.in_format(syntax.tools).say_each(request, range(3)):
+        text, calls = read(syntax, [answer])
         assert (text.strip(), [(name, set(arguments)) for name, arguments in calls]) == (
             "",
             [("edit_file", set(wanted))],

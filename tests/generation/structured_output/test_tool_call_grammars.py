@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -117,6 +116,8 @@ def speaker_of(tmp_path_factory: pytest.TempPathFactory) -> SpeakerOf:
     speakers: dict[str, Speaker] = {}
 
     def speaker_of(name: str) -> Speaker:
+        if name not in speakers and name not in SPECIAL and name != "json_tools":
+            speakers[name] = speaker_of("json_tools").in_format(FORMATS[name])
         if name not in speakers:
             folder = tmp_path_factory.mktemp(name)
             tokenizer = write_tokenizer(folder, SPECIAL.get(name, ()), PLAIN)
@@ -306,12 +307,17 @@ def test_a_required_call_may_be_written_as_models_do(speaker_of: SpeakerOf, name
     assert answer.calls
 
 
+@pytest.fixture(scope="module")
+def thinker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
+    return Speaker(write_tokenizer(tmp_path_factory.mktemp("model"), ["<think>", "</think>"], PLAIN))
+
+
 @pytest.mark.parametrize(("name", "may_end"), [("qwen3_coder", True), ("glm45", True), ("json_tools", False)])
 @pytest.mark.parametrize("opens", [True, False])
 def test_a_required_call_may_end_reasoning_where_the_family_writes_so(
-    tmp_path: Path, name: str, may_end: bool, opens: bool
+    thinker: Speaker, name: str, may_end: bool, opens: bool
 ) -> None:
-    speaker = Speaker(write_tokenizer(tmp_path, ["<think>", "</think>"], PLAIN), FORMATS[name])
+    speaker = thinker.in_format(FORMATS[name])
     request = chat(tools=TOOLS[-1:], tool_choice="required")
     matcher: Any = speaker.constraint(request, thinking=opens).matcher
     call = FORMATS[name].write([WrittenCall("now", {})])

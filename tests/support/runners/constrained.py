@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,12 @@ class Speaker:
             np.array([text.startswith(CLOSING) for text in texts]),
             np.array([text.isalnum() and text.isascii() for text in texts]),
         ]
+
+    def in_format(self, form: ToolFormat) -> "Speaker":
+        """Return a speaker of the same model in another format. Both compile grammars in one sandbox."""
+        other = copy(self)
+        other.syntax = Syntax.of(self.tokenizer, "llama", form)
+        return other
 
     def constraint(self, request: Generate | Chat, thinking: bool = False) -> Constraint:
         constraint = self.grammars.make_constraint(request, self.syntax, thinking)
