@@ -164,14 +164,15 @@ def test_a_download_ends_when_the_disk_is_nearly_full(hub: Hub, monkeypatch: pyt
 
 
 def test_a_model_without_weights_for_mlx_is_refused_before_the_first_file(
-    hub: Hub, pull, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "gguf"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     (folder / "model.gguf").write_text("GGUF")
     monkeypatch.setattr(hub, "folder", folder)
-    assert "has no .safetensors files, the weights that MLX reads" in pull(hub.name).err
+    with pytest.raises(RequestError, match=re.escape("has no .safetensors files, the weights that MLX reads")):
+        download_model(hub.name, lambda *_: None, lambda _: None)
     assert requested(hub) == []
 
 
@@ -184,18 +185,24 @@ def test_a_model_without_weights_for_mlx_is_refused_before_the_first_file(
         (503, None, "the hub failed (HTTP 503)"),
     ],
 )
-def test_a_refusal_of_the_hub_comes_with_its_remedy(hub: Hub, pull, status: int, code: str | None, remedy: str) -> None:
+def test_a_refusal_of_the_hub_comes_with_its_remedy(hub: Hub, status: int, code: str | None, remedy: str) -> None:
     hub.refusal, hub.refusal_code = (status, "No"), code
+    with pytest.raises(RequestError, match=re.escape(remedy.format(hub=hub))):
+        download_model(hub.name, lambda *_: None, lambda _: None)
+
+
+def test_a_refusal_of_the_hub_is_an_error_of_the_command(hub: Hub, pull) -> None:
+    hub.refusal, hub.refusal_code = (404, "No"), "RepoNotFound"
     refused = pull(hub.name)
     assert (refused.code, refused.out) == (1, "")
-    assert remedy.format(hub=hub) in refused.err
+    assert "check the name" in refused.err
 
 
 @pytest.mark.parametrize("name", ["./folder", "builtin:tiny", "nonesuch"])
-def test_what_is_not_on_the_hub_is_refused(hub: Hub, pull, name: str) -> None:
-    refused = pull(name)
-    assert refused.code == 1
-    assert f"{name!r} is not a model of the hub; give owner/name, or an alias" in refused.err
+def test_what_is_not_on_the_hub_is_refused(hub: Hub, name: str) -> None:
+    problem = f"{name!r} is not a model of the hub; give owner/name, or an alias"
+    with pytest.raises(RequestError, match=re.escape(problem)):
+        download_model(name, lambda *_: None, lambda _: None)
     assert hub.requests == []
 
 

@@ -9,6 +9,8 @@ import pytest
 import lmwire
 from lmwire.cli import arguments
 from lmwire.cli.errors import run_and_report
+from lmwire_protocol import RequestError
+from lmwire_worker.models.hub.removal import find_cached, remove
 from lmwire_worker.process.run_files import RunFile, read_loaded_models
 from random_model import write_model
 from support.process.lmwire_command import Terminal
@@ -55,29 +57,25 @@ def test_a_model_is_removed_with_all_it_has(cache: Path, rm: Callable[..., tuple
     assert other.exists() and (cache / ".locks" / other.name).exists()
 
 
-def test_an_alias_names_its_model(cache: Path, rm: Callable[..., tuple[int, str, str]]) -> None:
+def test_an_alias_names_its_model(cache: Path) -> None:
     folder = add(cache, "mlx-community/Qwen3-0.6B-4bit")
-    assert rm("qwen3-0.6b", "--yes")[0] == 0
-    assert not folder.exists()
+    assert find_cached("qwen3-0.6b").folder == folder
 
 
-def test_what_a_link_leads_to_stays(cache: Path, tmp_path: Path, rm: Callable[..., tuple[int, str, str]]) -> None:
+def test_what_a_link_leads_to_stays(cache: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mine").write_text("mine")
     (add(cache, "owner/name") / "snapshots" / "linked").symlink_to(outside)
-    assert rm("owner/name", "--yes")[0] == 0
+    remove(find_cached("owner/name"))
     assert (outside / "mine").read_text() == "mine"
 
 
-def test_a_cached_model_that_is_a_link_is_refused(
-    cache: Path, tmp_path: Path, rm: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_cached_model_that_is_a_link_is_refused(cache: Path, tmp_path: Path) -> None:
     add(cache, "owner/name").rename(tmp_path / "elsewhere")
     (cache / "models--owner--name").symlink_to(tmp_path / "elsewhere")
-    code, _, error = rm("owner/name", "--yes")
-    assert code == 1 and "is a link to" in error
-    assert (tmp_path / "elsewhere" / "blobs").exists()
+    with pytest.raises(RequestError, match="is a link to"):
+        find_cached("owner/name")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +88,16 @@ def test_a_cached_model_that_is_a_link_is_refused(
         ("owner/none", "owner/none is not in the cache; `lmwire models --all` lists what is"),
     ],
 )
-def test_what_is_not_in_the_cache_is_refused(
-    cache: Path, rm: Callable[..., tuple[int, str, str]], name: str, problem: str
-) -> None:
-    code, out, error = rm(name, "--yes")
+def test_what_is_not_in_the_cache_is_refused(cache: Path, name: str, problem: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        find_cached(name)
+    assert problem in refused.value.message
+
+
+def test_a_refusal_is_an_error_of_the_command(cache: Path, rm: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, error = rm("owner/none", "--yes")
     assert (code, out) == (1, "")
-    assert problem in error
+    assert "owner/none is not in the cache" in error
 
 
 def test_without_a_terminal_it_removes_only_what_yes_confirms(
