@@ -22,7 +22,7 @@ from support.shell_blocks import SHELLS, commands_of
 BLOCKS = [block for page in PAGES for block in fenced_blocks(page) if block.language in SHELLS]
 NOT_RUN = {
     "it installs or tests the checkout": ("make ",),
-    "it installs packages, or needs those": ("pip install ", "uvx ", "npm ", "npx "),
+    "it installs packages, or needs those": ("python3 -m venv ", "pip install ", "uvx ", "npm ", "npx "),
     "tests/docs/test_first_programs.py runs it in a folder of its own": (
         "go mod ",
         "cargo init ",
