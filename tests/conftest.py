@@ -9,12 +9,14 @@ import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from lmwire_worker.process.private_directory import use_private_directory
+from support import nightly
 from support.slow_work import SlowWork
 
 AT_A_TIME = 8
@@ -42,19 +44,31 @@ tempfile.tempdir = temporary
 
 
 slow_work = SlowWork()
-WHOLLY = {
-    "not slow": re.compile(r"^pytestmark = .*\b(slow|nightly)\b", re.MULTILINE),
-    "not nightly": re.compile(r"^pytestmark = .*\bnightly\b", re.MULTILINE),
-}
-"""Marks of whole files, by the selection of tests that leaves them out."""
+LEFT_OUT = {"not slow": {"slow", "nightly"}, "not nightly": {"nightly"}}
+"""Marks of the tests that a selection leaves out."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the files of tests, before they are imported, which values of parameters to leave out."""
+    nightly.are_left_out = config.option.markexpr in LEFT_OUT
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files none of whose tests are selected: an import costs more than most fast tests."""
-    mark = WHOLLY.get(config.option.markexpr)
-    if mark is None or collection_path.suffix != ".py":
+    marks = LEFT_OUT.get(config.option.markexpr)
+    if marks is None or collection_path.suffix != ".py":
         return None
-    return True if mark.search(collection_path.read_text(encoding="utf-8")) else None
+    of_the_file = re.compile(rf"^pytestmark = .*\b({'|'.join(marks)})\b", re.MULTILINE)
+    return True if of_the_file.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no items of a test that is not selected; with its parameters it may be hundreds."""
+    marks = LEFT_OUT.get(collector.config.option.markexpr)
+    if marks is None or not isfunction(obj):
+        return None
+    return [] if any(mark.name in marks for mark in getattr(obj, "pytestmark", ())) else None
 
 
 @pytest.hookimpl(wrapper=True)

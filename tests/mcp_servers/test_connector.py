@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from lmwire.mcp import McpServerConfig
-from lmwire.mcp.connector import connect
 from lmwire.mcp.messages import MAX_RESULT_CHARACTERS, MAX_TOOLS, Call, Cancel, Failed, Finished, ListChanged, Report
 from support.mcp.running import hostile_server
 
@@ -25,6 +24,8 @@ class Host:
     """
 
     def __init__(self, server: McpServerConfig) -> None:
+        from lmwire.mcp.connector import connect
+
         self._commands = asyncio.StreamReader()
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
         self._task = asyncio.create_task(connect(server, self._commands, self._reports.put_nowait))

@@ -99,9 +99,10 @@ def test_white_space_between_calls_is_dropped(name: str) -> None:
 
 
 @some_formats
-@pytest.mark.parametrize("call", nightly_but((WEATHER, WORLD), [WEATHER, WORLD, LONG]), ids=["short", "world", "long"])
-def test_a_split_anywhere_changes_nothing(name: str, call: Call) -> None:
-    text = WRITERS[name]([call] if name in ONE_CALL else [call, SUM])
+@pytest.mark.parametrize("call", nightly_but({"short", "world"}, ["short", "world", "long"]))
+def test_a_split_anywhere_changes_nothing(name: str, call: str) -> None:
+    given = {"short": WEATHER, "world": WORLD, "long": LONG}[call]
+    text = WRITERS[name]([given] if name in ONE_CALL else [given, SUM])
     whole = read(name, [text])
     assert same(read(name, text), whole)
     for at in range(len(text)):

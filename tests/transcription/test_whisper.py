@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlx_audio import resample as polyphase
-from mlx_audio.stt.utils import load_model
 
 from lmwire_protocol import Load, Media, RequestError, Transcribe
 from lmwire_worker.engine.interface import Failed, LoadCancelled, TranscriptionProgress, TranscriptSegment
@@ -99,6 +97,8 @@ LONG = recording(45, rate=8000)
 
 
 def test_the_segments_of_a_window_are_those_of_mlx_audio(folder: Path, runner: TranscriptionRunner) -> None:
+    from mlx_audio.stt.utils import load_model
+
     model: Any = load_model(folder, model_type="whisper", model_name_parts=[])
     samples = np.frombuffer(SHORT[44:], "<i2").astype(np.float32) / 32768
     expected = model.generate(samples, temperature=0.0)
@@ -306,6 +306,8 @@ def test_recordings_are_resampled_beside_the_engine(
     runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's thread resamples none of the windows, and other requests go on while a recording is held up."""
+    from mlx_audio import resample as polyphase
+
     goes_on, threads = threading.Event(), set[threading.Thread]()
     real = polyphase.resample_audio_array
 
@@ -348,6 +350,8 @@ def test_a_dropped_recording_is_not_resampled_to_its_end(
 def test_an_error_of_resampling_fails_its_request_alone(
     runner: TranscriptionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from mlx_audio import resample as polyphase
+
     def fail(*arguments: Any, **options: Any) -> Any:
         raise MemoryError
 
