@@ -1,8 +1,8 @@
 """One browser and one server for the tests of a file, and a fresh profile for each test.
 
-For each commit run test_endpoints.py, the tests of modules that need no browser, and a part of test_conversation.py and
-test_safety.py. They alone notice that the page does not fit the API, and that an answer can run code. Layout, storage,
-tabs, versions, copies, keys and changes of the server are the page's own code, and run at night.
+For each commit run test_endpoints.py, the tests of modules that need no browser, and test_each_commit.py, the only one
+that starts a browser. They alone notice that the page does not fit the API, and that an answer can run code. Layout,
+storage, tabs, versions, copies, keys and changes of the server are the page's own code, and run at night.
 """
 
 from collections.abc import Iterator

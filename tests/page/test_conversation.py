@@ -1,36 +1,19 @@
 """A conversation on the chat page: asking, streaming, stopping, versions, and what an answer shows."""
 
 import json
-import re
 
 import pytest
-from playwright.sync_api import BrowserContext, FilePayload, expect
+from playwright.sync_api import BrowserContext, expect
 
 from support.http.http_server import Server
 from support.page.chat_page import ChatPage, body_of
 from support.page.holding import HOLD_TIMERS
-from support.pdf.files import encrypted, text_pages
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 WEATHER = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 
 
-def test_an_answer_comes_as_markdown_with_its_figures(page: ChatPage) -> None:
-    answer = page.answered("How do I sort a list?")
-    text = page.text(answer)
-    expect(text.get_by_role("heading", name="Sorting in Python")).to_be_visible()
-    expect(text.locator("strong").first).to_have_text("Timsort")
-    expect(text.locator("tbody tr")).to_have_count(2)
-    expect(text.locator("ol > li")).to_have_count(2)
-    link = text.get_by_role("link", name="the documentation")
-    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
-    for figure, pattern in {"Answer": "tokens", "First token": "first token", "Cached": r"\d+ of \d+ cached"}.items():
-        expect(answer.locator(f"[data-figure='{figure}']")).to_contain_text(re.compile(pattern))
-    expect(answer.locator("[data-figure=Context]")).to_contain_text("% of context")
-
-
-@pytest.mark.nightly
 def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, server: Server) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.answered("sort a list")
@@ -43,7 +26,6 @@ def test_code_is_copied_by_its_button(context: BrowserContext, page: ChatPage, s
     expect(page.text().get_by_role("button", name="Copy", exact=True)).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, page: ChatPage, server: Server) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.answered("alpha **beta**")
@@ -59,7 +41,6 @@ def test_an_answer_and_a_message_are_copied_and_say_so(context: BrowserContext, 
     expect(page.tab.locator("#announcements p").last).to_have_text("Copied")
 
 
-@pytest.mark.nightly
 def test_reasoning_is_folded_above_the_answer(page: ChatPage) -> None:
     reasoning = page.answered("sort a list").locator(".reasoning")
     expect(reasoning.locator("strong")).to_be_hidden()
@@ -67,17 +48,6 @@ def test_reasoning_is_folded_above_the_answer(page: ChatPage) -> None:
     expect(reasoning.locator("strong")).to_have_text("sorting")
 
 
-def test_an_answer_is_shown_while_it_comes_and_stops_when_told_to(page: ChatPage, server: Server) -> None:
-    page.ask("say one and wait")
-    expect(page.text()).to_have_text("One two")
-    expect(page.answer()).to_have_attribute("aria-busy", "true")
-    page.button("Stop the answer").click()
-    expect(page.text(page.answer("stopped"))).to_have_text("One two")
-    server.wait_for("lmwire_http_requests_in_flight", 1.0)  # that of /metrics itself
-    expect(page.composer).to_be_focused()
-
-
-@pytest.mark.nightly
 def test_escape_stops_an_answer_in_the_middle_of_code(page: ChatPage) -> None:
     page.ask("wait in code")
     expect(page.text().locator("code")).to_have_text("first()\nsecond()\n")
@@ -86,24 +56,12 @@ def test_escape_stops_an_answer_in_the_middle_of_code(page: ChatPage) -> None:
     expect(page.text().locator("code")).to_have_text("first()\nsecond()")
 
 
-def test_a_stopped_answer_can_be_continued(page: ChatPage) -> None:
-    page.ask("say one and wait")
-    expect(page.text()).to_have_text("One two")
-    page.button("Stop the answer").click()
-    page.answer("stopped").get_by_role("button", name="Continue").click()
-    expect(page.text(page.answer("running"))).to_have_text("One twoOne two")
-    page.button("Stop the answer").click()
-    page.answer("stopped")
-
-
-@pytest.mark.nightly
 def test_an_answer_that_has_reached_its_limit_offers_to_continue(page: ChatPage) -> None:
     answer = page.answered("cut off")
     expect(answer).to_contain_text("reached its limit")
     expect(answer.get_by_role("button", name="Continue")).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_another_version_of_an_answer_stands_beside_the_first(page: ChatPage) -> None:
     page.answered("which version")
     first = page.text().inner_text()
@@ -115,7 +73,6 @@ def test_another_version_of_an_answer_stands_beside_the_first(page: ChatPage) ->
     expect(page.button("Earlier version")).to_be_disabled()
 
 
-@pytest.mark.nightly
 def test_an_edited_message_begins_a_branch_and_the_old_one_remains(page: ChatPage) -> None:
     page.answered("alpha")
     page.answered("beta")
@@ -131,7 +88,6 @@ def test_an_edited_message_begins_a_branch_and_the_old_one_remains(page: ChatPag
     expect(page.text()).to_have_text("beta")
 
 
-@pytest.mark.nightly
 def test_conversations_are_switched_renamed_and_deleted(page: ChatPage) -> None:
     page.answered("the first talk")
     page.button("New chat").click()
@@ -150,17 +106,6 @@ def test_conversations_are_switched_renamed_and_deleted(page: ChatPage) -> None:
     expect(entries).to_have_text(["the second talk"])
 
 
-def test_tool_calls_are_shown_and_their_results_sent(page: ChatPage) -> None:
-    page.set(tools=json.dumps(WEATHER))
-    call = page.answered("the weather in Rome").locator("[data-call=weather]")
-    expect(call.locator("pre")).to_have_text('{\n  "city": "Rome",\n  "unit": "C"\n}')
-    call.get_by_label("Result of weather").fill("21 degrees")
-    page.button("Send result").click()
-    expect(page.text(page.answer("done"))).to_have_text("It is 21 degrees in Rome.")
-    expect(page.tab.locator("[data-role=tool]")).to_contain_text("Result of weather")
-
-
-@pytest.mark.nightly
 def test_a_call_that_the_model_has_not_finished_is_not_offered(page: ChatPage) -> None:
     page.set(tools=json.dumps(WEATHER))
     answer = page.answered("half a call")
@@ -171,12 +116,6 @@ def test_a_call_that_the_model_has_not_finished_is_not_offered(page: ChatPage) -
     assert [message["role"] for message in body_of(sent.value)["messages"]] == ["user", "user"]
 
 
-def test_an_answer_in_json_follows_the_schema_of_the_settings(page: ChatPage) -> None:
-    page.set(isJson=True, schema='{"type": "object", "properties": {"city": {"type": "string"}}}')
-    assert json.loads(page.text(page.answered("which city")).inner_text()) == {"city": "Rome"}
-
-
-@pytest.mark.nightly
 def test_a_schema_that_is_not_json_is_reported_and_not_used(page: ChatPage) -> None:
     page.set(isJson=True, schema='{"type": "object"}')
     page.button("Settings").click()
@@ -186,14 +125,6 @@ def test_a_schema_that_is_not_json_is_reported_and_not_used(page: ChatPage) -> N
     assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["schema"] == '{"type": "object"}'
 
 
-def test_sampling_settings_and_the_system_prompt_reach_the_server(page: ChatPage) -> None:
-    page.set(temperature="0.3", top_k="20", seed="7", max_tokens="50", system="Be brief.")
-    with page.tab.expect_request("**/chat/completions") as sent:
-        expect(page.text(page.answered("sampling"))).to_have_text("The settings have arrived.")
-    assert body_of(sent.value)["messages"][0] == {"role": "system", "content": "Be brief."}
-
-
-@pytest.mark.nightly
 def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage) -> None:
     page.set(temperature="0.75", top_p="0.92")
     page.button("Settings").click()
@@ -207,7 +138,6 @@ def test_a_number_out_of_range_is_reported_and_any_other_is_used(page: ChatPage)
     assert json.loads(page.tab.evaluate("localStorage['lmwire.settings']"))["sampling"] == {"top_p": 0.92}
 
 
-@pytest.mark.nightly
 def test_settings_that_are_easily_forgotten_are_named_beside_the_message(page: ChatPage) -> None:
     page.set(isJson=True, system="Be brief.", tools=json.dumps(WEATHER))
     expect(page.tab.locator(".composer")).to_contain_text("System prompt · JSON · Tools")
@@ -215,30 +145,6 @@ def test_settings_that_are_easily_forgotten_are_named_beside_the_message(page: C
     expect(page.tab.locator(".composer")).not_to_contain_text("JSON")
 
 
-def test_reasoning_can_be_turned_off(page: ChatPage) -> None:
-    page.set(effort="none")
-    expect(page.text(page.answered("reasoning off"))).to_have_text("No reasoning.")
-
-
-def test_sounds_and_texts_can_be_added_and_other_files_are_refused(page: ChatPage) -> None:
-    page.tab.locator("[data-input=files]").set_input_files(
-        [
-            {"name": "note.wav", "mimeType": "audio/wav", "buffer": b"RIFF"},
-            {"name": "list.csv", "mimeType": "text/csv", "buffer": b"a,b"},
-            {"name": "tool.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ"},
-        ]
-    )
-    expect(page.tab.locator(".composer .attachment")).to_have_count(2)
-    expect(page.tab.locator("[data-banner=notice]")).to_contain_text("tool.exe")
-    with page.reporting_an_error(), page.tab.expect_request("**/chat/completions") as sent:
-        page.ask("Listen and read.")
-        page.answer("failed")  # the model hears nothing
-    sound, text, _ = body_of(sent.value)["messages"][0]["content"]
-    assert sound["input_audio"] == {"data": "UklGRg=="}
-    assert text["text"].startswith("list.csv:\n\na,b")
-
-
-@pytest.mark.nightly
 def test_files_that_are_added_at_once_are_all_kept(page: ChatPage) -> None:
     page.composer.evaluate(
         """(field) => {
@@ -252,14 +158,6 @@ def test_files_that_are_added_at_once_are_all_kept(page: ChatPage) -> None:
     expect(page.tab.locator(".composer .attachment")).to_have_text(["one.txt", "two.txt"])
 
 
-def test_an_error_of_the_server_stands_in_the_answers_place(page: ChatPage) -> None:
-    with page.reporting_an_error():
-        page.ask("no luck")
-        expect(page.answer("failed").get_by_role("alert")).to_contain_text("engine")
-    expect(page.button("Regenerate answer")).to_be_visible()
-
-
-@pytest.mark.nightly
 def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
     with page.reporting_an_error():
         page.ask("too much")
@@ -270,7 +168,6 @@ def test_an_error_says_what_the_user_can_do(page: ChatPage) -> None:
     expect(page.button("Copy answer")).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_the_buttons_of_an_error_do_what_it_advises(page: ChatPage) -> None:
     with page.reporting_an_error():
         page.ask("too much")
@@ -289,7 +186,6 @@ def test_the_buttons_of_an_error_do_what_it_advises(page: ChatPage) -> None:
     expect(page.tab.locator(".composer")).not_to_contain_text("left out")
 
 
-@pytest.mark.nightly
 def test_a_note_belongs_to_the_chat_that_caused_it(page: ChatPage) -> None:
     page.answered("alpha")
     page.tab.locator("[data-input=files]").set_input_files(
@@ -305,7 +201,6 @@ def test_a_note_belongs_to_the_chat_that_caused_it(page: ChatPage) -> None:
     expect(note).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_an_empty_chat_has_examples_and_the_facts_of_its_model(page: ChatPage) -> None:
     expect(page.tab.locator("[data-facts]")).to_contain_text("tests/mock-7b")
     example = page.tab.locator("[data-action=example]").first
@@ -316,7 +211,6 @@ def test_an_empty_chat_has_examples_and_the_facts_of_its_model(page: ChatPage) -
     expect(page.tab.locator("[data-action=example]")).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_settings_show_their_ranges_and_are_reset_together(page: ChatPage) -> None:
     page.set(temperature="0.3", system="Be brief.", isJson=True)
     page.button("Settings").click()
@@ -331,16 +225,6 @@ def test_settings_show_their_ranges_and_are_reset_together(page: ChatPage) -> No
     assert not {"temperature", "response_format"} & body_of(sent.value).keys()
 
 
-def test_an_answer_that_failed_is_tried_again(page: ChatPage) -> None:
-    with page.reporting_an_error():
-        page.ask("second attempt")
-        expect(page.answer("failed").get_by_role("alert")).to_contain_text("Try again.")
-    page.button("Try again").click()
-    expect(page.text(page.answer("done"))).to_have_text("second attempt")
-    expect(page.answer().get_by_role("alert")).to_have_count(0)
-
-
-@pytest.mark.nightly
 def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
     page.answered("alpha")
     page.tab.keyboard.press("Control+Shift+O")
@@ -357,7 +241,6 @@ def test_the_keyboard_alone_suffices(page: ChatPage) -> None:
     page.answer("done")
 
 
-@pytest.mark.nightly
 def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage) -> None:
     region = page.tab.locator("[aria-live=polite]#announcements")
     page.answered("sort a list")
@@ -365,20 +248,3 @@ def test_a_screen_reader_is_given_each_block_once_it_is_complete(page: ChatPage)
     expect(region).to_contain_text("Function Time Stable")
     expect(region.locator("p").first).to_have_text("Sorting in Python")
     expect(region.locator("p").last).to_have_text("See the documentation.")
-
-
-def test_the_text_of_a_pdf_is_sent_and_one_without_text_is_refused(page: ChatPage) -> None:
-    def add(name: str, content: bytes) -> None:
-        file: FilePayload = {"name": name, "mimeType": "application/pdf", "buffer": content}
-        page.tab.locator("[data-input=files]").set_input_files(file)
-
-    with page.reporting_an_error():
-        add("secret.pdf", encrypted(text_pages("alpha"), "user", "owner"))
-        expect(page.tab.locator("[data-banner=notice]")).to_contain_text("secret.pdf: it is encrypted")
-    add("two.pdf", text_pages("alpha", "beta"))
-    expect(page.tab.locator(".composer .attachment")).to_have_text("two.pdf 2 pages · 1 KB")
-    with page.tab.expect_request("**/chat/completions") as sent:
-        page.answered("gamma")
-    [message] = body_of(sent.value)["messages"]
-    assert [part["text"] for part in message["content"]] == ["two.pdf:\n\nalpha\n\nbeta\n", "gamma"]
-    expect(page.questions().locator(".attachment")).to_contain_text("2 pages")

@@ -1,51 +1,22 @@
-"""Hostile answers, accessibility, phones, and the weight of the chat page."""
+"""Phones, themes, and the weight and the looks of the chat page."""
 
 import os
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Response, expect
 
 from support.http.http_server import Server, served_process
-from support.nightly import nightly_but
 from support.page.chat_page import ChatPage, profile
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 MAX_FIRST_BYTES = 160_000
 MAX_BYTES = 400_000
-RICH = "so $x^2$[^1] is\n\n\\[\n\\frac{1}{2}\n\\]\n\n```js\nlet a = 'b'; // 1\n```\n\n[^1]: A note."
-"""A text with formulas, code and a footnote, which the mock repeats."""
 SCREENSHOTS = os.environ.get("LMWIRE_SCREENSHOTS")
 """Folder that the README's images are written to; none if it is not set."""
 
 
-def test_a_hostile_answer_is_text(page: ChatPage) -> None:
-    answer = page.text(page.answered("hostile"))
-    expect(
-        answer.locator("script, iframe, svg, style, object, embed, form, [onerror], [onload], [onclick]")
-    ).to_have_count(0)
-    expect(answer.locator("img")).to_have_count(0)
-    expect(answer).to_contain_text("<script>window.hacked = 1</script>")
-    expect(answer.get_by_role("link", name="raw")).to_have_count(0)
-    for link in answer.get_by_role("link").all():
-        assert str(link.get_attribute("href")).startswith(("https://tracker.example/", "https://example.org/"))
-        assert link.get_attribute("rel") == "noopener noreferrer nofollow"
-    assert page.tab.evaluate("window.hacked") is None
-
-
-def test_the_policy_refuses_code_in_the_page(page: ChatPage) -> None:
-    with page.reporting_an_error():
-        refused = page.tab.evaluate(
-            """() => {
-                try { document.createElement("div").innerHTML = "<b>x</b>"; return false; } catch { return true; }
-            }"""
-        )
-    assert refused
-
-
-@pytest.mark.nightly
 def test_what_is_sent_is_small_and_comes_when_it_is_needed(context: BrowserContext, server: Server) -> None:
     """Count what is sent: it is compressed, and has a head for each file."""
     sent: dict[str, Response] = {}
@@ -71,35 +42,6 @@ def test_what_is_sent_is_small_and_comes_when_it_is_needed(context: BrowserConte
     page.assert_clean()
 
 
-@pytest.mark.parametrize("theme", nightly_but({"light"}, ["light", "dark"]))
-def test_the_page_breaks_no_rule_of_accessibility(browser: Browser, server: Server, theme: str) -> None:
-    with profile(
-        browser, viewport={"width": 1180, "height": 800}, color_scheme=theme, reduced_motion="reduce"
-    ) as context:
-        page = ChatPage(context, server.url)
-        expect(page.tab.locator("[data-facts]")).to_be_visible()
-        assert_accessible(page)
-        page.answered("sort a list")
-        page.answered("sort a list")  # with another table, and more code in the same language
-        page.tab.locator(".reasoning summary").last.click()
-        page.answered(RICH)
-        expect(page.text().locator(".code-keyword")).to_have_count(1)
-        expect(page.text().locator("math")).to_have_count(2)
-        assert_accessible(page)
-        page.button("Search").click()
-        expect(page.tab.locator(".results li")).to_have_count(1)
-        assert_accessible(page)
-        page.tab.keyboard.press("Escape")
-        page.tab.locator("[data-action=models]").click()
-        assert_accessible(page)
-        page.tab.keyboard.press("Escape")
-        page.button("Settings").click()
-        page.tab.locator("[data-input=isJson]").check()
-        assert_accessible(page)
-        page.button("Close").click()
-        page.assert_clean()
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.skipif(not SCREENSHOTS, reason="LMWIRE_SCREENSHOTS names no folder for the README's images")
 def test_it_looks_as_the_readme_shows(browser: Browser, theme: str) -> None:
@@ -117,13 +59,6 @@ def test_it_looks_as_the_readme_shows(browser: Browser, theme: str) -> None:
         page.tab.screenshot(path=Path(str(SCREENSHOTS)) / f"page-{theme}.png")
 
 
-def assert_accessible(page: ChatPage) -> None:
-    """Check the rules of axe, those of best practice included."""
-    found = Axe().run(page.tab)
-    assert found.violations_count == 0, found.generate_report()
-
-
-@pytest.mark.nightly
 def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
     with profile(browser, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as context:
         page = ChatPage(context, server.url)
@@ -140,7 +75,6 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
         page.assert_clean()
 
 
-@pytest.mark.nightly
 def test_an_empty_chat_is_read_from_its_beginning_on_a_small_phone(browser: Browser, server: Server) -> None:
     with profile(browser, viewport={"width": 320, "height": 480}, has_touch=True, is_mobile=True) as context:
         page = ChatPage(context, server.url)
@@ -160,7 +94,6 @@ def width_beyond_the_screen(page: ChatPage) -> int:
     )
 
 
-@pytest.mark.nightly
 def test_a_chosen_theme_stays(page: ChatPage) -> None:
     page.button("Dark theme").click()
     page.tab.reload()
