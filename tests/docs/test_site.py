@@ -15,7 +15,7 @@ from lmwire_protocol.commands import COMMANDS
 from support.process.lmwire_command import REPOSITORY
 from support.process.worker_process import SECONDS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 CONFIGURATION = REPOSITORY / "tools" / "docs_site" / "mkdocs.yml"
 _LOADED = re.compile(r"""<(?:script|img|link rel="(?:stylesheet|icon|preconnect)")[^>]*? (?:src|href)="(\w+:)?//""")
