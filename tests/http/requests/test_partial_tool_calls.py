@@ -10,6 +10,7 @@ import pytest
 
 from lmwire_http.inference.answers import ArgumentsBuffer, complete_members
 from support.http.http_server import Server
+from support.nightly import nightly_but
 
 MODEL: Final = "builtin:tiny"
 MESSAGES: Final[Any] = [{"role": "user", "content": "What is the weather in Paris?"}]
@@ -47,7 +48,7 @@ def lengths(client: openai.OpenAI) -> range:
 def some_lengths(lengths: range) -> list[int]:
     """A few of these lengths, from every part of the call.
 
-    The worker cuts the call in the same way for each API, and the chat completions try every length.
+    The worker cuts the call in the same way for each API, and at night the chat completions try every length.
     """
     return [*lengths[::5], lengths[-1]]
 
@@ -67,11 +68,12 @@ def chat_options(length: int) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", nightly_but({4}, [4, 1]))
 def test_a_cut_call_is_a_part_of_one_in_a_chat_completion_and_in_its_stream(
-    client: openai.OpenAI, lengths: range
+    client: openai.OpenAI, lengths: range, step: int
 ) -> None:
     cut = 0
-    for length in lengths:
+    for length in lengths[::step]:
         whole = client.chat.completions.create(**chat_options(length)).choices[0]
         with client.chat.completions.stream(**chat_options(length)) as stream:
             # The client's own end raises for an answer that is cut off.
