@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +14,8 @@ RENDERING = f"""
 import sys
 from lmwire_worker.sandbox import __main__ as sandbox
 
-question = {{"subject": "render", "source": "{{{{ greeting }}}}", "values": {{"greeting": "Hello"}}}}
-assert sandbox._answer(question, lambda: None) == {{"text": "Hello"}}
+render = sandbox.import_answerer("render", lambda: None)
+assert render(source="{{{{ greeting }}}}", values={{"greeting": "Hello"}}) == {{"text": "Hello"}}
 print(*sorted({UNNEEDED} & sys.modules.keys()), end=".")
 import jinja2
 assert jinja2.BytecodeCache and jinja2.nodes.Const
@@ -27,3 +29,20 @@ def test_a_sandbox_imports_little_before_its_first_text() -> None:
     command = [sys.executable, "-P", "-c", RENDERING]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS)
     assert done.stdout == "..", done.stderr
+
+
+@pytest.mark.slow
+def test_a_sandbox_keeps_the_bytecode_of_its_modules(tmp_path: Path) -> None:
+    """It may write no files while a template runs. Its own modules would be compiled at each start."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as sandbox:
+        assert sandbox.stdin and sandbox.stdout
+        sandbox.stdin.write(b'{"subject": "template", "source": "Hello", "limits": [5, 1073741824]}\n')
+        sandbox.stdin.flush()
+        assert sandbox.stdout.readline() == b'{"variables": []}\n'
+        sandbox.stdin.close()
+    assert {path.name.partition(".")[0] for path in tmp_path.rglob("lmwire_worker/sandbox/*.pyc")} >= {
+        *("jinja", "template_compiler", "template_lexer")
+    }

@@ -30,7 +30,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the host to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 0)
     questions: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_read, args=(questions,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
@@ -38,9 +37,11 @@ def main() -> None:
             question = questions.get()
             seconds, memory = question.pop("limits")
             start_timer = partial(signal.setitimer, signal.ITIMER_PROF, seconds)
+            answerer = import_answerer(question.pop("subject"), start_timer)
+            _limit(resource.RLIMIT_FSIZE, 0)  # after the import, whose bytecode Python keeps for the next start
             _limit(resource.RLIMIT_AS, memory)
             start_timer()
-            text = json.dumps(_answer(question, start_timer), ensure_ascii=False)
+            text = json.dumps(answerer(**question), ensure_ascii=False)
             answer = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
             signal.setitimer(signal.ITIMER_PROF, 0)
             # `sys.stdout` can lose bytes of a large write if this process is stopped or frozen meanwhile.
@@ -56,34 +57,33 @@ def _read(questions: "SimpleQueue[dict[str, Any]]") -> None:
     os._exit(0)
 
 
-def _answer(question: dict[str, Any], start_timer: Callable[[], object]) -> dict[str, Any]:
-    """Return the answer to a question.
+def import_answerer(subject: str, start_timer: Callable[[], object]) -> Callable[..., dict[str, Any]]:
+    """Return the function that answers the questions of a subject. Imports what it needs.
 
     Args:
-        question: The question's `subject`, and its arguments.
+        subject: The `subject` of a question. The function takes its other fields.
         start_timer: Restarts the timer, for an answer in several parts.
     """
-    subject = question.pop("subject")
     if subject in ("vocabulary", "grammar"):
         from . import grammars
 
-        return (grammars.set_vocabulary if subject == "vocabulary" else grammars.check_grammar)(**question)
+        return grammars.set_vocabulary if subject == "vocabulary" else grammars.check_grammar
     if subject in ("tokenizer", "encode", "decode", "try_tokenizer"):
         from . import tokenization
 
-        answers: dict[str, Callable[..., dict[str, Any]]] = {
+        answerers: dict[str, Callable[..., dict[str, Any]]] = {
             "tokenizer": tokenization.set_tokenizer,
             "encode": tokenization.encode,
             "decode": tokenization.decode,
             "try_tokenizer": tokenization.try_folder,
         }
-        return answers[subject](**question)
+        return answerers[subject]
     jinja = _jinja()
     if subject == "template":
-        return jinja.find_variables(**question)
+        return jinja.find_variables
     if subject == "batch":
-        return jinja.render_batch(**question, between=start_timer)
-    return jinja.render_opened(**question, between=start_timer) if subject == "opened" else jinja.render(**question)
+        return partial(jinja.render_batch, between=start_timer)
+    return partial(jinja.render_opened, between=start_timer) if subject == "opened" else jinja.render
 
 
 @cache
