@@ -41,6 +41,8 @@ def lazy_pattern(expression: str, flags: int = 0) -> re.Pattern[str]:
 class _LazyPattern:
     """A `re.Pattern` by its methods and attributes, which are kept once they have been used."""
 
+    __isabstractmethod__ = False  # an abstract class looks for it in each of its attributes, and would compile them
+
     def __init__(self, expression: str, flags: int) -> None:
         self.pattern = expression
         self._flags = flags

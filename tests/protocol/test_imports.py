@@ -1,3 +1,4 @@
+import abc
 import gc
 import re
 
@@ -32,3 +33,10 @@ def test_a_lazy_pattern_is_compiled_by_its_first_use(monkeypatch: pytest.MonkeyP
         assert match is not None and match["word"] == text
     assert compiled == [pattern.pattern]
     assert pattern.sub("x", "One two") == "x x"
+
+
+def test_an_abstract_class_compiles_no_lazy_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks each of its attributes whether a subclass must define it."""
+    pattern = lazy_pattern(r"[a-z]+")
+    monkeypatch.setattr(re, "compile", lambda *_: pytest.fail("compiled"))
+    abc.ABCMeta("Reader", (), {"pattern": pattern})
