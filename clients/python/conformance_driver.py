@@ -12,7 +12,6 @@ import sys
 import threading
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -112,7 +111,7 @@ def report_done(name: str, result: Any, answers: Sequence[Answer]) -> None:
     """Report the success of a request. Only `generate` and `chat` have answers."""
     for choice, answer in enumerate(answers):
         for call in answer.tool_calls:
-            report("tool_call", name=name, choice=choice, call=asdict(call))
+            report("tool_call", name=name, choice=choice, call=msgspec.to_builtins(call))
     reasons = [answer.finish_reason for answer in answers]
     report(
         "done",

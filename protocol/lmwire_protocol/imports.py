@@ -2,8 +2,10 @@
 
 import gc
 import re
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all else here
 if TYPE_CHECKING:
@@ -25,6 +27,20 @@ def uncollected() -> Generator[None]:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def import_msgspec() -> None:
+    """Import msgspec without `typing_extensions`, which takes half of its time and has what `typing` has too.
+
+    Other threads do not find that package meanwhile, so this is for a program's start.
+    """
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # pyright: ignore[reportArgumentType]
+    try:
+        import_module("msgspec")
+    finally:
+        del sys.modules["typing_extensions"]
 
 
 def lazy_pattern(expression: str, flags: int = 0) -> re.Pattern[str]:

@@ -1,10 +1,13 @@
 import abc
 import gc
 import re
+import subprocess
+import sys
 
 import pytest
 
 from lmwire_protocol.imports import lazy_pattern, uncollected
+from support.process.worker_process import SECONDS
 
 
 def test_imports_are_not_interrupted_by_collections() -> None:
@@ -40,3 +43,29 @@ def test_an_abstract_class_compiles_no_lazy_pattern(monkeypatch: pytest.MonkeyPa
     pattern = lazy_pattern(r"[a-z]+")
     monkeypatch.setattr(re, "compile", lambda *_: pytest.fail("compiled"))
     abc.ABCMeta("Reader", (), {"pattern": pattern})
+
+
+IMPORTING = """
+import sys
+from lmwire_protocol.imports import import_msgspec
+
+import_msgspec()
+print(*sorted({"inspect", "typing_extensions"} & sys.modules.keys()), end=".")
+from typing import Annotated, NotRequired, TypedDict
+import msgspec
+import typing_extensions
+
+class Point(TypedDict):
+    x: NotRequired[Annotated[int, msgspec.Meta(ge=0)]]
+
+print(msgspec.convert({"x": 1}, Point), end=".")
+import_msgspec()
+assert sys.modules["typing_extensions"] is typing_extensions
+"""
+
+
+@pytest.mark.slow
+def test_msgspec_is_imported_without_typing_extensions() -> None:
+    command = [sys.executable, "-P", "-c", IMPORTING]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS)
+    assert done.stdout == ".{'x': 1}.", done.stderr

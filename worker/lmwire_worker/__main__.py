@@ -155,7 +155,7 @@ def _refuse(problem: str) -> "NoReturn":
 
 
 def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = None) -> None:
-    from lmwire_protocol.imports import uncollected
+    from lmwire_protocol.imports import import_msgspec, uncollected
 
     from .process import stdio
     from .process.stderr_log import Log
@@ -165,6 +165,7 @@ def _serve(mock: "Plan | None" = None, options: dict[str, list[str]] | None = No
     except OSError:
         sys.exit(EXIT_STDOUT)
     with uncollected():
+        import_msgspec()
         from .worker import WorkerProcess
 
     if mock:

@@ -22,7 +22,10 @@ def test_a_prompt_gets_one_answer_as_plain_text() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "*one* two\n", "")
 
 
-UNNEEDED = {"asyncio", "concurrent.futures", "logging", "shutil", "ssl", "tempfile", "lmwire.cli.chat.conversation"}
+UNNEEDED = {
+    *("asyncio", "concurrent.futures", "dataclasses", "inspect", "logging", "shutil", "ssl", "tempfile"),
+    *("typing_extensions", "lmwire.cli.chat.conversation"),
+}
 """Modules that a single answer needs not."""
 
 STARTING = """

@@ -1,7 +1,6 @@
 """Whole answers, assembled from their deltas."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, cast
 
 import msgspec
@@ -14,8 +13,7 @@ from ..output_types import OutputType, Parsed
 from ..protocol.deltas import TokenDelta, ToolCallDelta
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """A tool call of the model."""
 
     id: str
@@ -28,8 +26,7 @@ class ToolCall:
         return {"role": "tool", "tool_call_id": self.id, "name": self.name, "content": content}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[Parsed]):
+class Answer(msgspec.Struct, Generic[Parsed], frozen=True, kw_only=True, repr_omit_defaults=True):
     """One whole answer."""
 
     text: str
@@ -45,9 +42,9 @@ class Answer(Generic[Parsed]):
     """The tokens of the text and of the reasoning."""
     logprobs: list[events.Logprob]
     """One for each of `token_ids`, if the request asked for them."""
-    prompt_logprobs: list[events.Logprob] = field(default_factory=list[events.Logprob])
+    prompt_logprobs: list[events.Logprob] = []
     """One for each token of the prompt, in the first answer of a request that asked for them."""
-    value: Parsed | InvalidAnswer | None = field(default=None, repr=False)
+    value: Parsed | InvalidAnswer | None = None
     """The value of `parsed`, or the error that it raises."""
 
     @property

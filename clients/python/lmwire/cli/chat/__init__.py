@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import lmwire
-from lmwire_protocol.imports import uncollected
+from lmwire_protocol.imports import import_msgspec, uncollected
 
 from ..arguments.chat import BUILT_IN
 from ..errors import INTERRUPTED, OK, USAGE, CliError
@@ -28,6 +28,7 @@ def run(arguments: Namespace) -> int:
     spawn = _start_worker(arguments.worker)
     with uncollected():
         # These take as long to import as the worker takes to start, so they come after it.
+        import_msgspec()
         from .chat_session import ChatSession, Stopped
         from .summary import print_summary
 
