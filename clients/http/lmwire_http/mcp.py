@@ -13,7 +13,7 @@ from lmwire.mcp import McpCallFailed, McpResult, McpServers, McpServerStatus
 
 from .errors import ApiError
 from .http.context import RequestContext
-from .http.endpoint import Endpoint, Json, Reply
+from .http.endpoint import Endpoint, Json, Reply, endpoint
 from .limits import JsonObject
 
 
@@ -31,12 +31,16 @@ class CallRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     arguments: JsonObject = {}
 
 
-async def _list(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/mcp/tools", response_type=ToolList)
+async def list_tools(context: RequestContext, _: None) -> Reply:
+    """List the MCP servers and their tools."""
     servers = context.state.mcp_servers
     return Json(ToolList(servers=servers.statuses() if servers else []))
 
 
-async def _call(context: RequestContext, body: CallRequest) -> Reply:
+@endpoint("POST", "/v1/mcp/call", response_type=McpResult, error_statuses=(404, 502))
+async def call_tool(context: RequestContext, body: CallRequest) -> Reply:
+    """Call a tool of an MCP server. The call ends if the client disconnects."""
     try:
         return Json(await _servers(context).call(body.name, body.arguments))
     except KeyError:
@@ -52,21 +56,4 @@ def _servers(context: RequestContext) -> McpServers:
     raise ApiError(404, "this server has no MCP servers; start it with --mcp-config FILE", code="tool_not_found")
 
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (
-    Endpoint(
-        method="GET",
-        path="/v1/mcp/tools",
-        summary="List the MCP servers and their tools.",
-        handler=_list,
-        response_type=ToolList,
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/mcp/call",
-        summary="Call a tool of an MCP server. The call ends if the client disconnects.",
-        handler=_call,
-        request_type=CallRequest,
-        response_type=McpResult,
-        error_statuses=(404, 502),
-    ),
-)
+ENDPOINTS: Final[Sequence[Endpoint]] = (list_tools, call_tool)

@@ -18,7 +18,7 @@ from lmwire_protocol import events
 
 from .errors import ApiError, invalid_field
 from .http.context import RequestContext
-from .http.endpoint import Endpoint, Json, Reply
+from .http.endpoint import Endpoint, Json, Reply, endpoint
 from .inference.generation import lease_worker, merge_streams, run_generation
 from .pool import Lease
 
@@ -264,7 +264,9 @@ class Ranking(Struct, kw_only=True):
     usage: RerankUsage
 
 
-async def _rerank(context: RequestContext, body: RerankRequest) -> Reply:
+@endpoint("POST", "/v1/rerank", response_type=Ranking)
+async def rerank(context: RequestContext, body: RerankRequest) -> Reply:
+    """Sort documents by their relevance to a query."""
     reranker = await context.beside_loop(Reranker, context, body)
     ranked = await reranker.relevances()
     texts = None if body.return_documents is False else reranker.texts
@@ -281,15 +283,4 @@ async def _rerank(context: RequestContext, body: RerankRequest) -> Reply:
     return Json(Ranking(id=f"rerank-{context.id}", model=body.model, results=results, usage=usage))
 
 
-RERANK: Final = Endpoint(
-    method="POST",
-    path="/v1/rerank",
-    summary="Sort documents by their relevance to a query.",
-    handler=_rerank,
-    request_type=RerankRequest,
-    response_type=Ranking,
-)
-RERANK_V2: Final = replace(RERANK, path="/v2/rerank")
-
-
-ENDPOINTS: Final[Sequence[Endpoint]] = (RERANK, RERANK_V2)
+ENDPOINTS: Final[Sequence[Endpoint]] = (rerank, replace(rerank, path="/v2/rerank"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .endpoints import COUNT_TOKENS, HELLO, MESSAGES
-from .models import ANTHROPIC_MODEL, ANTHROPIC_MODELS
+from .endpoints import count_tokens, create_message, say_hello
+from .models import get_model, list_models
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (MESSAGES, COUNT_TOKENS, ANTHROPIC_MODELS, ANTHROPIC_MODEL, HELLO)
+ENDPOINTS: Final[Sequence[Endpoint]] = (create_message, count_tokens, list_models, get_model, say_hello)

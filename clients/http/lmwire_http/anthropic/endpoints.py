@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from lmwire_protocol import events
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply, reply_with
+from ..http.endpoint import Json, Reply, endpoint, reply_with
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.sse import WaitingEvent
 from ..inference.chat import count_prompt_tokens, run_chat
@@ -113,8 +113,21 @@ class MessageGeneration:
         )
 
 
+@endpoint(
+    "POST",
+    "/v1/messages",
+    error_format=ANTHROPIC_ERRORS,
+    aliases={
+        **SAMPLING_ALIASES,
+        **TEMPLATE_ALIASES,
+        "enable_thinking": thinking_of,
+        "max_completion_tokens": renamed("max_tokens"),
+    },
+    response_type=Message,
+    event_type=AnyEvent,
+)
 async def create_message(context: RequestContext, body: MessagesRequest) -> Reply:
-    """Handle a request to /v1/messages."""
+    """Answer a conversation."""
     if body.thread is not None:
         problem = "thread: threads are not supported; send the whole conversation, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
@@ -133,32 +146,21 @@ def _check_cancelled(result: events.ResultDone) -> events.ResultDone:
     return result
 
 
-MESSAGES: Final = Endpoint(
-    method="POST",
-    path="/v1/messages",
-    summary="Answer a conversation.",
-    handler=create_message,
-    error_format=ANTHROPIC_ERRORS,
-    request_type=MessagesRequest,
-    aliases={
-        **SAMPLING_ALIASES,
-        **TEMPLATE_ALIASES,
-        "enable_thinking": thinking_of,
-        "max_completion_tokens": renamed("max_tokens"),
-    },
-    response_type=Message,
-    event_type=AnyEvent,
-)
-
-
 class TokenCount(Struct):
     """The length of a prompt."""
 
     input_tokens: int
 
 
+@endpoint(
+    "POST",
+    "/v1/messages/count_tokens",
+    error_format=ANTHROPIC_ERRORS,
+    aliases={**TEMPLATE_ALIASES, "enable_thinking": thinking_of},
+    response_type=TokenCount,
+)
 async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Json:
-    """Handle a request to /v1/messages/count_tokens."""
+    """Count the tokens of a conversation."""
     conversation = await context.beside_loop(Conversation, body)
     tools = await context.beside_loop(ToolSet, body, context.unknown_fields)
     options = {**prompt_options(body, tools, context.unknown_fields), "prefix": conversation.prefix}
@@ -172,34 +174,13 @@ async def count_tokens(context: RequestContext, body: CountTokensRequest) -> Jso
     return Json(TokenCount(count))
 
 
-COUNT_TOKENS: Final = Endpoint(
-    method="POST",
-    path="/v1/messages/count_tokens",
-    summary="Count the tokens of a conversation.",
-    handler=count_tokens,
-    error_format=ANTHROPIC_ERRORS,
-    request_type=CountTokensRequest,
-    aliases={**TEMPLATE_ALIASES, "enable_thinking": thinking_of},
-    response_type=TokenCount,
-)
-
-
 class Hello(Struct):
     """The server is there."""
 
     message: Literal["hello"] = "hello"
 
 
-async def _hello(context: RequestContext, _: None) -> Json:
+@endpoint("GET", "/api/hello", error_format=ANTHROPIC_ERRORS, response_type=Hello, is_public=True)
+async def say_hello(context: RequestContext, _: None) -> Json:
+    """Report that the server is there."""
     return Json(Hello())
-
-
-HELLO: Final = Endpoint(
-    method="GET",
-    path="/api/hello",
-    summary="Report that the server is there.",
-    handler=_hello,
-    error_format=ANTHROPIC_ERRORS,
-    response_type=Hello,
-    is_public=True,
-)

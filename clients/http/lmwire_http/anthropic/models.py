@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..pool import ServedModel
 
@@ -39,7 +39,9 @@ class AnthropicModels(Struct, kw_only=True):
     last_id: str | None
 
 
-async def _list_models(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/models", error_format=ANTHROPIC_ERRORS, response_type=AnthropicModels, required_header=_HEADER)
+async def list_models(context: RequestContext, _: None) -> Reply:
+    """List the models."""
     models = [_to_model(served) for served in await context.state.pool.served_models()]
     limit = _limit(context.query.get("limit"))
     if before := context.query.get("before_id"):
@@ -50,7 +52,15 @@ async def _list_models(context: RequestContext, _: None) -> Reply:
     return Json(_page(later[:limit], has_more=len(later) > limit))
 
 
-async def _get_model(context: RequestContext, _: None) -> Reply:
+@endpoint(
+    "GET",
+    "/v1/models/{model:path}",
+    error_format=ANTHROPIC_ERRORS,
+    response_type=AnthropicModel,
+    required_header=_HEADER,
+)
+async def get_model(context: RequestContext, _: None) -> Reply:
+    """Describe a model."""
     return Json(_to_model(await context.state.pool.served_model(context.path_params["model"])))
 
 
@@ -85,23 +95,3 @@ def _index(models: Sequence[AnthropicModel], id: str, field: str) -> int:
     if found is None:
         raise invalid_field(f"{field}: no model has the id {id[:200]!r}", field)
     return found
-
-
-ANTHROPIC_MODELS: Final = Endpoint(
-    method="GET",
-    path="/v1/models",
-    summary="List the models.",
-    handler=_list_models,
-    error_format=ANTHROPIC_ERRORS,
-    response_type=AnthropicModels,
-    required_header=_HEADER,
-)
-ANTHROPIC_MODEL: Final = Endpoint(
-    method="GET",
-    path="/v1/models/{model:path}",
-    summary="Describe a model.",
-    handler=_get_model,
-    error_format=ANTHROPIC_ERRORS,
-    response_type=AnthropicModel,
-    required_header=_HEADER,
-)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..errors import ApiError
@@ -71,6 +72,8 @@ class LineStream:
 
 
 Reply: TypeAlias = Json | Plain | EventStream | ByteStream | LineStream
+Handler: TypeAlias = "Callable[[RequestContext, Any], Awaitable[Reply]]"
+"""Handles a request: receives its context and its body, or None without a body. Raises ApiError."""
 
 
 class Streamable(Protocol):
@@ -108,7 +111,7 @@ class Endpoint:
         method: The HTTP method: `GET`, `POST` or `DELETE`.
         path: The path, such as `/v1/models/{model:path}`.
         summary: A line for the OpenAPI document.
-        handler: Handles a request: receives its context and its body, or None without a body. Raises ApiError.
+        handler: Handles a request.
         error_format: The format of errors.
         request_type: The Struct of the body; None without a body.
         aliases: Other names of the body's fields, as other servers have them.
@@ -128,7 +131,7 @@ class Endpoint:
     method: str
     path: str
     summary: str
-    handler: "Callable[[RequestContext, Any], Awaitable[Reply]]"
+    handler: Handler
     error_format: ErrorFormat = OPENAI_ERRORS
     request_type: Any = None
     aliases: Mapping[str, Alias] = field(default_factory=dict[str, Alias])
@@ -143,3 +146,22 @@ class Endpoint:
     is_public: bool = False
     required_header: str | None = None
     always_fails_with: "Callable[[], ApiError] | None" = None
+
+
+def endpoint(method: str, path: str, **fields: Any) -> Callable[[Handler], Endpoint]:
+    """Return a decorator that makes an endpoint of its handler.
+
+    The handler's docstring is the summary, and the type of its second parameter that of the body.
+
+    Args:
+        method: The HTTP method: `GET`, `POST` or `DELETE`.
+        path: The path, such as `/v1/models/{model:path}`.
+        fields: Other fields of the endpoint.
+    """
+
+    def make(handler: Handler) -> Endpoint:
+        _, request_type, *_ = get_annotations(handler).values()
+        summary = handler.__doc__ or ""
+        return Endpoint(method=method, path=path, summary=summary, handler=handler, request_type=request_type, **fields)
+
+    return make

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .infill import INFILL
-from .props import PROPS
+from .infill import fill_in
+from .props import get_props
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (INFILL, PROPS)
+ENDPOINTS: Final[Sequence[Endpoint]] = (fill_in, get_props)

@@ -13,7 +13,7 @@ from lmwire import AsyncStream, PromptOptions
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply, reply_with
+from ..http.endpoint import Json, Reply, endpoint, reply_with
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import finish_reason, run_generation
 from ..inference.options import SAMPLING_ALIASES, given_fields, shared_fields
@@ -290,17 +290,13 @@ class InfillGeneration:
         return "word" if result.stop is not None else "eos"
 
 
-async def _infill(context: RequestContext, body: InfillRequest) -> Reply:
-    return await reply_with(InfillGeneration(context, body), stream=body.stream)
-
-
-INFILL: Final = Endpoint(
-    method="POST",
-    path="/infill",
-    summary="Fill the gap between two texts, as llama.cpp's server does.",
-    handler=_infill,
-    request_type=InfillRequest,
+@endpoint(
+    "POST",
+    "/infill",
     aliases={name: SAMPLING_ALIASES[name] for name in ("repeat_penalty", "cache_prompt")},
     response_type=Infill,
     event_type=Infill,
 )
+async def fill_in(context: RequestContext, body: InfillRequest) -> Reply:
+    """Fill the gap between two texts, as llama.cpp's server does."""
+    return await reply_with(InfillGeneration(context, body), stream=body.stream)

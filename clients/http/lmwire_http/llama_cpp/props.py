@@ -1,13 +1,11 @@
 """GET /props: what editors and other clients of llama.cpp's server ask about it."""
 
-from typing import Final
-
 from msgspec import UNSET, Struct, UnsetType
 
 from lmwire_protocol import __version__
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 
 
 class GenerationSettings(Struct, kw_only=True):
@@ -38,7 +36,9 @@ class Props(Struct, kw_only=True):
     build_info: str
 
 
-async def _props(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/props", response_type=Props)
+async def get_props(context: RequestContext, _: None) -> Reply:
+    """Describe a model, as llama.cpp's server does."""
     served = await context.state.pool.served_model(context.query.get("model", ""))
     context.model = served.id
     loaded = served.loaded
@@ -53,12 +53,3 @@ async def _props(context: RequestContext, _: None) -> Reply:
             build_info=f"lmwire-{__version__}",
         )
     )
-
-
-PROPS: Final = Endpoint(
-    method="GET",
-    path="/props",
-    summary="Describe a model, as llama.cpp's server does.",
-    handler=_props,
-    response_type=Props,
-)

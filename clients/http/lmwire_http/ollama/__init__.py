@@ -7,12 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .embed import EMBED, EMBEDDINGS
-from .endpoints import CHAT, GENERATE
-from .models import PS, SHOW, TAGS, VERSION
-from .pull import PULL
+from .embed import embed_inputs, embed_prompt
+from .endpoints import answer_chat, answer_prompt
+from .models import get_version, list_loaded, list_models, show_model
+from .pull import pull_model
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (CHAT, GENERATE, EMBED, EMBEDDINGS, TAGS, PS, SHOW, PULL, VERSION)
+ENDPOINTS: Final[Sequence[Endpoint]] = (
+    answer_chat,
+    answer_prompt,
+    embed_inputs,
+    embed_prompt,
+    list_models,
+    list_loaded,
+    show_model,
+    pull_model,
+    get_version,
+)
 _FOLDERS: Final = "models are folders in the Hugging Face format"
 UNSUPPORTED_PATHS: Final[Mapping[str, str]] = {
     "/api/push": f"models are not pushed from here: {_FOLDERS}; upload one with `hf upload`",

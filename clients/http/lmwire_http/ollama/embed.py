@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from ..errors import ApiError, RenameField
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json
+from ..http.endpoint import Json, endpoint
 from ..http.error_formats import OLLAMA_ERRORS
 from ..http.keep_alive import KeepAlive, idle_limit, keeping_alive
 from ..inference.context_fit import fit_inputs
@@ -76,7 +76,9 @@ class _Embedded(NamedTuple):
     """Time at which a worker with the model was ready, by `time.monotonic`."""
 
 
-async def _embed(context: RequestContext, body: EmbedRequest) -> Json:
+@endpoint("POST", "/api/embed", error_format=OLLAMA_ERRORS, takes_curl_type=True, response_type=EmbedResponse)
+async def embed_inputs(context: RequestContext, body: EmbedRequest) -> Json:
+    """Embed texts."""
     texts = [body.input] if isinstance(body.input, str) and body.input else list(body.input or ())
     rename = _same_field if isinstance(body.input, list) else _text_field("input")
     made = await _embed_texts(context, body, texts, rename, given_fields(body, "dimensions"))
@@ -91,7 +93,9 @@ async def _embed(context: RequestContext, body: EmbedRequest) -> Json:
     )
 
 
-async def _embed_one(context: RequestContext, body: PromptEmbeddingRequest) -> Json:
+@endpoint("POST", "/api/embeddings", error_format=OLLAMA_ERRORS, takes_curl_type=True, response_type=EmbeddingResponse)
+async def embed_prompt(context: RequestContext, body: PromptEmbeddingRequest) -> Json:
+    """Embed one text."""
     texts = [body.prompt] if body.prompt else []
     made = await _embed_texts(context, body, texts, _text_field("prompt"), {"normalize": False})
     return Json(EmbeddingResponse(embedding=made.vectors[0] if made.vectors else []))
@@ -162,25 +166,3 @@ def _same_field(field: str) -> str:
 def _text_field(name: str) -> RenameField:
     """Return the function that gives the only text its name in the request."""
     return lambda field: name if field.startswith("input") else field
-
-
-EMBED: Final = Endpoint(
-    method="POST",
-    path="/api/embed",
-    summary="Embed texts.",
-    handler=_embed,
-    error_format=OLLAMA_ERRORS,
-    request_type=EmbedRequest,
-    takes_curl_type=True,
-    response_type=EmbedResponse,
-)
-EMBEDDINGS: Final = Endpoint(
-    method="POST",
-    path="/api/embeddings",
-    summary="Embed one text.",
-    handler=_embed_one,
-    error_format=OLLAMA_ERRORS,
-    request_type=PromptEmbeddingRequest,
-    takes_curl_type=True,
-    response_type=EmbeddingResponse,
-)

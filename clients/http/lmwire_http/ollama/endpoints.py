@@ -11,7 +11,7 @@ from lmwire import AsyncStream, MessageDict
 
 from ..errors import ApiError, invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Reply
+from ..http.endpoint import Reply, endpoint
 from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.chat import run_chat
 from ..inference.context_fit import fit_text
@@ -44,7 +44,16 @@ def _chat_line(part: AnswerPart, **fields: Any) -> ChatResponse:
     return ChatResponse(message=message, logprobs=part.logprobs or UNSET, **fields)
 
 
-async def _chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
+@endpoint(
+    "POST",
+    "/api/chat",
+    error_format=OLLAMA_ERRORS,
+    takes_curl_type=True,
+    response_type=ChatResponse,
+    line_type=ChatResponse,
+)
+async def answer_chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
+    """Answer a conversation."""
     if not body.messages:
         return await load_or_unload(context, body, _chat_line)
     messages = await context.beside_loop(wire_messages, body.messages)
@@ -65,26 +74,22 @@ async def _chat(context: RequestContext, body: OllamaChatRequest) -> Reply:
     return await reply_with_answer(context, body, generate, _chat_line)
 
 
-CHAT: Final = Endpoint(
-    method="POST",
-    path="/api/chat",
-    summary="Answer a conversation.",
-    handler=_chat,
-    error_format=OLLAMA_ERRORS,
-    request_type=OllamaChatRequest,
-    takes_curl_type=True,
-    response_type=ChatResponse,
-    line_type=ChatResponse,
-)
-
-
 def _generate_line(part: AnswerPart, **fields: Any) -> GenerateResponse:
     return GenerateResponse(
         response=part.content, thinking=part.thinking or UNSET, logprobs=part.logprobs or UNSET, **fields
     )
 
 
-async def _generate(context: RequestContext, body: GenerateRequest) -> Reply:
+@endpoint(
+    "POST",
+    "/api/generate",
+    error_format=OLLAMA_ERRORS,
+    takes_curl_type=True,
+    response_type=GenerateResponse,
+    line_type=GenerateResponse,
+)
+async def answer_prompt(context: RequestContext, body: GenerateRequest) -> Reply:
+    """Answer a prompt, or continue it."""
     _check(body)
     if not (body.prompt or body.suffix):
         return await load_or_unload(context, body, _generate_line)
@@ -175,16 +180,3 @@ def _check(body: GenerateRequest) -> None:
     for field in _CONVERSATION:
         if getattr(body, plain) and getattr(body, field):
             raise invalid_field(f"{field}: cannot be combined with `{plain}`, which uses no chat template", field)
-
-
-GENERATE: Final = Endpoint(
-    method="POST",
-    path="/api/generate",
-    summary="Answer a prompt, or continue it.",
-    handler=_generate,
-    error_format=OLLAMA_ERRORS,
-    request_type=GenerateRequest,
-    takes_curl_type=True,
-    response_type=GenerateResponse,
-    line_type=GenerateResponse,
-)

@@ -18,7 +18,7 @@ from lmwire import AsyncWorker
 from lmwire_protocol import __version__, events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json
+from ..http.endpoint import Json, endpoint
 from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.options import renamed
 from ..inference.template_support import refused_field
@@ -172,12 +172,16 @@ class LoadedModels(Struct, kw_only=True):
     models: list[LoadedModel]
 
 
-async def _list_models(context: RequestContext, _: None) -> Json:
+@endpoint("GET", "/api/tags", error_format=OLLAMA_ERRORS, response_type=ListedModels)
+async def list_models(context: RequestContext, _: None) -> Json:
+    """List the models."""
     served = await context.state.pool.served_models()
     return Json(ListedModels(models=await asyncio.to_thread(lambda: [_to_listed(model) for model in served])))
 
 
-async def _list_loaded(context: RequestContext, _: None) -> Json:
+@endpoint("GET", "/api/ps", error_format=OLLAMA_ERRORS, response_type=LoadedModels)
+async def list_loaded(context: RequestContext, _: None) -> Json:
+    """List the models in memory."""
     pool = context.state.pool
     statuses = {status.id: status for status in pool.statuses()}
     loaded = [
@@ -215,24 +219,6 @@ def _to_loaded(served: ServedModel, remaining_s: float | None, replicas: int) ->
 
 def _duration(seconds: float) -> timedelta:
     return timedelta(seconds=min(seconds, _FOR_EVER.total_seconds()))
-
-
-TAGS: Final = Endpoint(
-    method="GET",
-    path="/api/tags",
-    summary="List the models.",
-    handler=_list_models,
-    error_format=OLLAMA_ERRORS,
-    response_type=ListedModels,
-)
-PS: Final = Endpoint(
-    method="GET",
-    path="/api/ps",
-    summary="List the models in memory.",
-    handler=_list_loaded,
-    error_format=OLLAMA_ERRORS,
-    response_type=LoadedModels,
-)
 
 
 class ShowRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -276,7 +262,16 @@ class _TokenizerConfig(Struct):
     chat_template: str | list[_NamedTemplate] = ""
 
 
-async def _show(context: RequestContext, body: ShowRequest) -> Json:
+@endpoint(
+    "POST",
+    "/api/show",
+    error_format=OLLAMA_ERRORS,
+    aliases={"name": renamed("model")},
+    takes_curl_type=True,
+    response_type=ShowResponse,
+)
+async def show_model(context: RequestContext, body: ShowRequest) -> Json:
+    """Describe a model."""
     served = await context.state.pool.served_model(without_tag(body.model))
     context.model = served.id
     template = await asyncio.to_thread(_read_template, Path(served.path))
@@ -332,19 +327,6 @@ def _read(file: Path) -> bytes:
     return file.read_bytes()
 
 
-SHOW: Final = Endpoint(
-    method="POST",
-    path="/api/show",
-    summary="Describe a model.",
-    handler=_show,
-    error_format=OLLAMA_ERRORS,
-    request_type=ShowRequest,
-    aliases={"name": renamed("model")},
-    takes_curl_type=True,
-    response_type=ShowResponse,
-)
-
-
 class Version(Struct, kw_only=True):
     """The versions of the API and of the server."""
 
@@ -352,16 +334,7 @@ class Version(Struct, kw_only=True):
     lmwire: str = __version__
 
 
-async def _version(_: RequestContext, __: None) -> Json:
+@endpoint("GET", "/api/version", error_format=OLLAMA_ERRORS, response_type=Version, is_public=True)
+async def get_version(_: RequestContext, __: None) -> Json:
+    """Report the version of Ollama's API."""
     return Json(Version())
-
-
-VERSION: Final = Endpoint(
-    method="GET",
-    path="/api/version",
-    summary="Report the version of Ollama's API.",
-    handler=_version,
-    error_format=OLLAMA_ERRORS,
-    response_type=Version,
-    is_public=True,
-)

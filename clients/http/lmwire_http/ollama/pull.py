@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import AsyncIterator
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, LineStream, Reply
+from ..http.endpoint import Json, LineStream, Reply, endpoint
 from ..http.error_formats import OLLAMA_ERRORS
 from ..inference.generation import lease_worker
 from ..inference.options import renamed
@@ -32,7 +31,17 @@ class PullStatus(Struct, kw_only=True):
     status: str
 
 
-async def _pull(context: RequestContext, body: PullRequest) -> Reply:
+@endpoint(
+    "POST",
+    "/api/pull",
+    error_format=OLLAMA_ERRORS,
+    aliases={"name": renamed("model")},
+    takes_curl_type=True,
+    response_type=PullStatus,
+    line_type=PullStatus,
+)
+async def pull_model(context: RequestContext, body: PullRequest) -> Reply:
+    """Make sure that a model is on this machine."""
     if body.stream is not False:
         return LineStream(_statuses(context, without_tag(body.model)))
     last = [line async for line in _statuses(context, without_tag(body.model))][-1]
@@ -56,17 +65,3 @@ async def _statuses(context: RequestContext, name: str) -> AsyncIterator[bytes]:
 
 def _line(status: str) -> bytes:
     return msgspec.json.encode(PullStatus(status=status)) + b"\n"
-
-
-PULL: Final = Endpoint(
-    method="POST",
-    path="/api/pull",
-    summary="Make sure that a model is on this machine.",
-    handler=_pull,
-    error_format=OLLAMA_ERRORS,
-    request_type=PullRequest,
-    aliases={"name": renamed("model")},
-    takes_curl_type=True,
-    response_type=PullStatus,
-    line_type=PullStatus,
-)

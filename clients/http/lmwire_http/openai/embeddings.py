@@ -12,7 +12,7 @@ from lmwire_protocol import TokensPart
 
 from ..errors import invalid_field, too_many
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 from ..inference.context_fit import fit_inputs
 from ..inference.generation import check_capability, lease_worker
 from ..inference.options import given_fields
@@ -65,7 +65,9 @@ class Embeddings(Struct, kw_only=True):
     usage: EmbeddingUsage
 
 
-async def _create_embeddings(context: RequestContext, body: EmbeddingRequest) -> Reply:
+@endpoint("POST", "/v1/embeddings", response_type=Embeddings)
+async def create_embeddings(context: RequestContext, body: EmbeddingRequest) -> Reply:
+    """Embed texts."""
     inputs = _inputs(body)
     encoding = (body.encoding_format or "float").lower()
     if encoding not in _ENCODINGS:
@@ -135,11 +137,3 @@ def _base64(vector: "array[float]") -> str:
 
 _FIRST: Final = "input[0]"
 _ENCODINGS: Final = {"float": _numbers, "base64": _base64}
-EMBEDDINGS: Final = Endpoint(
-    method="POST",
-    path="/v1/embeddings",
-    summary="Embed texts.",
-    handler=_create_embeddings,
-    request_type=EmbeddingRequest,
-    response_type=Embeddings,
-)

@@ -5,7 +5,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 from ..pool import LoadProgress, ModelState, ServedModel
 
 _INSTRUCTIONS: Final = """\
@@ -102,12 +102,16 @@ class Models(Struct, kw_only=True):
     """The same models for Codex CLI, without those that cannot chat."""
 
 
-async def _list_models(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/models", response_type=Models)
+async def list_models(context: RequestContext, _: None) -> Reply:
+    """List the models."""
     served = await context.state.pool.served_models()
     return Json(Models(data=[*map(_to_model, served)], models=codex_models(served)))
 
 
-async def _get_model(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/models/{model:path}", response_type=Model)
+async def get_model(context: RequestContext, _: None) -> Reply:
+    """Describe a model."""
     return Json(_to_model(await context.state.pool.served_model(context.path_params["model"])))
 
 
@@ -123,15 +127,3 @@ def _to_model(served: ServedModel) -> Model:
         load_progress=served.load_progress or UNSET,
         capabilities=list(served.loaded.capabilities) if served.loaded else UNSET,
     )
-
-
-MODELS: Final = Endpoint(
-    method="GET",
-    path="/v1/models",
-    summary="List the models.",
-    handler=_list_models,
-    response_type=Models,
-)
-MODEL: Final = Endpoint(
-    method="GET", path="/v1/models/{model:path}", summary="Describe a model.", handler=_get_model, response_type=Model
-)

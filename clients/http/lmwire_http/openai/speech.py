@@ -17,7 +17,7 @@ from lmwire_protocol.extras import not_installed
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import ByteStream, Endpoint, EventStream, Reply
+from ..http.endpoint import ByteStream, EventStream, Reply, endpoint
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import check_capability, finish_reason, lease_worker
 from ..inference.options import given_fields
@@ -296,19 +296,10 @@ class SpeechGeneration:
                 yield speech
 
 
-async def _create_speech(context: RequestContext, body: SpeechRequest) -> Reply:
+@endpoint("POST", "/v1/audio/speech", text_media_types=tuple(MEDIA_TYPES.values()), event_type=SpeechDelta | SpeechDone)
+async def create_speech(context: RequestContext, body: SpeechRequest) -> Reply:
+    """Speak a text."""
     generation = SpeechGeneration(context, body)
     if body.stream_format == "sse":
         return EventStream(generation.frames(), WaitingEvent(comment))
     return ByteStream(generation.content(), generation.media_type)
-
-
-SPEECH: Final = Endpoint(
-    method="POST",
-    path="/v1/audio/speech",
-    summary="Speak a text.",
-    handler=_create_speech,
-    request_type=SpeechRequest,
-    text_media_types=tuple(MEDIA_TYPES.values()),
-    event_type=SpeechDelta | SpeechDone,
-)

@@ -12,7 +12,7 @@ from lmwire_protocol import events
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 from ..inference.chat import lease_for_prompt
 from ..inference.options import (
     TEMPLATE_ALIASES,
@@ -120,7 +120,16 @@ class DetokenizedText(Struct, kw_only=True):
     """llama-server's name of the same text."""
 
 
-async def _tokenize(context: RequestContext, body: TokenizeRequest) -> Reply:
+_ALIASES: Final = {
+    **TEMPLATE_ALIASES,
+    "enable_thinking": reasoning_aliases(lambda effort: {"reasoning_effort": effort})["enable_thinking"],
+    "response_prefix": renamed("prefix"),
+}
+
+
+@endpoint("POST", "/v1/tokenize", aliases=_ALIASES, response_type=PromptTokens | ContentTokens)
+async def tokenize(context: RequestContext, body: TokenizeRequest) -> Reply:
+    """Turn a text or a conversation into tokens."""
     _check(body)
     if body.content is not None:
         tokens, _ = await _tokenize_text(context, body, "content", add_special_tokens=body.add_special or False)
@@ -184,47 +193,18 @@ def _check(body: TokenizeRequest) -> None:
         raise invalid_field(f"{misplaced}: goes with `messages`; leave it out", misplaced)
 
 
-async def _apply_template(context: RequestContext, body: TemplateRequest) -> Reply:
+@endpoint("POST", "/v1/apply-template", aliases=_ALIASES, response_type=RenderedPrompt)
+async def apply_template(context: RequestContext, body: TemplateRequest) -> Reply:
+    """Turn a conversation into a prompt, as llama.cpp's server does."""
     tokens, _ = await _tokenize_messages(context, body, body.messages)
     return Json(RenderedPrompt(prompt=tokens.text))
 
 
-async def _detokenize(context: RequestContext, body: DetokenizeRequest) -> Reply:
+@endpoint("POST", "/v1/detokenize", response_type=DetokenizedText)
+async def detokenize(context: RequestContext, body: DetokenizeRequest) -> Reply:
+    """Turn tokens into text."""
     async with lease_for_prompt(
         context, body.model, (), {}, rename=lambda field: field.replace("token_ids", "tokens", 1)
     ) as (lease, _):
         text = await lease.worker.detokenize(body.tokens) if body.tokens else ""
     return Json(DetokenizedText(prompt=text, content=text))
-
-
-_ALIASES: Final = {
-    **TEMPLATE_ALIASES,
-    "enable_thinking": reasoning_aliases(lambda effort: {"reasoning_effort": effort})["enable_thinking"],
-    "response_prefix": renamed("prefix"),
-}
-TOKENIZE: Final = Endpoint(
-    method="POST",
-    path="/v1/tokenize",
-    summary="Turn a text or a conversation into tokens.",
-    handler=_tokenize,
-    request_type=TokenizeRequest,
-    aliases=_ALIASES,
-    response_type=PromptTokens | ContentTokens,
-)
-DETOKENIZE: Final = Endpoint(
-    method="POST",
-    path="/v1/detokenize",
-    summary="Turn tokens into text.",
-    handler=_detokenize,
-    request_type=DetokenizeRequest,
-    response_type=DetokenizedText,
-)
-APPLY_TEMPLATE: Final = Endpoint(
-    method="POST",
-    path="/v1/apply-template",
-    summary="Turn a conversation into a prompt, as llama.cpp's server does.",
-    handler=_apply_template,
-    request_type=TemplateRequest,
-    aliases=_ALIASES,
-    response_type=RenderedPrompt,
-)

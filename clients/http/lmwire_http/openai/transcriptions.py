@@ -12,7 +12,7 @@ from lmwire_protocol import events
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Plain, Reply, reply_with
+from ..http.endpoint import Json, Plain, Reply, endpoint, reply_with
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import check_capability, finish_reason, lease_worker
 from ..inference.options import given_fields
@@ -273,18 +273,14 @@ def _format(body: TranscriptionRequest, segments: Sequence[events.Segment], done
             return Json(make_transcription(segments, done))
 
 
-async def _create_transcription(context: RequestContext, body: TranscriptionRequest) -> Reply:
-    return await reply_with(TranscriptGeneration(context, body), stream=body.stream)
-
-
-TRANSCRIPTIONS: Final = Endpoint(
-    method="POST",
-    path="/v1/audio/transcriptions",
-    summary="Transcribe a recording.",
-    handler=_create_transcription,
-    request_type=TranscriptionRequest,
+@endpoint(
+    "POST",
+    "/v1/audio/transcriptions",
     is_form=True,
     response_type=Transcription | VerboseTranscription,
     text_media_types=("text/plain", "application/x-subrip", "text/vtt"),
     event_type=TextDelta | TextDone,
 )
+async def create_transcription(context: RequestContext, body: TranscriptionRequest) -> Reply:
+    """Transcribe a recording."""
+    return await reply_with(TranscriptGeneration(context, body), stream=body.stream)

@@ -6,8 +6,8 @@ from typing import Final
 from ..http.endpoint import Endpoint
 from .docs import DOCS
 from .downloads import DOWNLOADS
-from .health import HEALTH, READY
-from .metrics import METRICS
+from .health import get_health, get_readiness
+from .metrics import get_metrics
 from .model_memory import MODEL_MEMORY
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (HEALTH, READY, METRICS, *MODEL_MEMORY, *DOWNLOADS, *DOCS)
+ENDPOINTS: Final[Sequence[Endpoint]] = (get_health, get_readiness, get_metrics, *MODEL_MEMORY, *DOWNLOADS, *DOCS)

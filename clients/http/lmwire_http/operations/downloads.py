@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply, endpoint
 from ..pool.downloads import Download, DownloadSize
 from ..pool.model_resolver import DOWNLOADABLE, model_not_found
 
@@ -37,20 +37,28 @@ class DownloadStatus(Struct, kw_only=True):
     download: Download | None
 
 
-async def _status(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", _PATH, response_type=DownloadStatus)
+async def get_download(context: RequestContext, _: None) -> Reply:
+    """Report how far the download of a model has come."""
     return _reply(context)
 
 
-async def _size(context: RequestContext, body: SizeRequest) -> Reply:
+@endpoint("POST", f"{_PATH}/size", response_type=DownloadSize, error_statuses=(403,))
+async def get_download_size(context: RequestContext, body: SizeRequest) -> Reply:
+    """Ask the hub for the size of a model, and whether the disk has space for it."""
     return Json(await context.state.pool.downloads.size(_checked(body.model)))
 
 
-async def _start(context: RequestContext, body: DownloadRequest) -> Reply:
+@endpoint("POST", _PATH, response_type=DownloadStatus, error_statuses=(403, 409))
+async def start_download(context: RequestContext, body: DownloadRequest) -> Reply:
+    """Download a model of the hub. It goes on when the client disconnects."""
     context.state.pool.downloads.start(_checked(body.model), body.max_bytes)
     return _reply(context)
 
 
-async def _cancel(context: RequestContext, _: None) -> Reply:
+@endpoint("DELETE", _PATH, response_type=DownloadStatus)
+async def cancel_download(context: RequestContext, _: None) -> Reply:
+    """Cancel the download. What has arrived stays, and the next download goes on from there."""
     await context.state.pool.downloads.cancel()
     return _reply(context)
 
@@ -67,37 +75,4 @@ def _checked(name: str) -> str:
     raise model_not_found(f"{name[:200]!r} is not a model of the hub; give owner/name, or an alias")
 
 
-DOWNLOADS: Final[Sequence[Endpoint]] = (
-    Endpoint(
-        method="GET",
-        path=_PATH,
-        summary="Report how far the download of a model has come.",
-        handler=_status,
-        response_type=DownloadStatus,
-    ),
-    Endpoint(
-        method="POST",
-        path=_PATH,
-        summary="Download a model of the hub. It goes on when the client disconnects.",
-        handler=_start,
-        request_type=DownloadRequest,
-        response_type=DownloadStatus,
-        error_statuses=(403, 409),
-    ),
-    Endpoint(
-        method="DELETE",
-        path=_PATH,
-        summary="Cancel the download. What has arrived stays, and the next download goes on from there.",
-        handler=_cancel,
-        response_type=DownloadStatus,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_PATH}/size",
-        summary="Ask the hub for the size of a model, and whether the disk has space for it.",
-        handler=_size,
-        request_type=SizeRequest,
-        response_type=DownloadSize,
-        error_statuses=(403,),
-    ),
-)
+DOWNLOADS: Final[Sequence[Endpoint]] = (get_download, start_download, cancel_download, get_download_size)

@@ -1,11 +1,11 @@
 """GET /health, whether the process is alive, and GET /ready, whether it can serve requests now."""
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json
+from ..http.endpoint import Json, endpoint
 from ..pool import LoadProgress
 
 
@@ -25,32 +25,17 @@ class Ready(msgspec.Struct, omit_defaults=True):
     """Progress of the load that the server waits for; absent if there is none."""
 
 
-async def _health(context: RequestContext, _: None) -> Json:
+@endpoint("GET", "/health", response_type=Health, is_public=True)
+async def get_health(context: RequestContext, _: None) -> Json:
+    """Report that the server's process runs."""
     return Json(Health())
 
 
-async def _ready(context: RequestContext, _: None) -> Json:
+@endpoint("GET", "/ready", response_type=Ready, status_types={503: Ready}, is_public=True)
+async def get_readiness(context: RequestContext, _: None) -> Json:
+    """Report whether the server can serve requests now."""
     problem = await context.state.readiness.problem()
     if problem is None:
         return Json(Ready(ready=True))
     progress = context.state.pool.load_progress or msgspec.UNSET
     return Json(Ready(ready=False, reason=problem, load_progress=progress), 503)
-
-
-HEALTH: Final = Endpoint(
-    method="GET",
-    path="/health",
-    summary="Report that the server's process runs.",
-    handler=_health,
-    response_type=Health,
-    is_public=True,
-)
-READY: Final = Endpoint(
-    method="GET",
-    path="/ready",
-    summary="Report whether the server can serve requests now.",
-    handler=_ready,
-    response_type=Ready,
-    status_types={503: Ready},
-    is_public=True,
-)

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Plain
+from ..http.endpoint import Plain, endpoint
 
 if TYPE_CHECKING:
     from ..pool import Pool
@@ -128,15 +128,8 @@ class _WorkerCollector:
                     yield [model, str(number)], stats
 
 
-async def _metrics(context: RequestContext, _: None) -> Plain:
+@endpoint("GET", "/metrics", text_media_types=("text/plain",))
+async def get_metrics(context: RequestContext, _: None) -> Plain:
+    """Return the metrics of the server and its workers, in Prometheus' text format."""
     own = generate_latest(context.state.metrics.registry)
     return Plain(own + await worker_metrics(context.state.pool), CONTENT_TYPE_LATEST)
-
-
-METRICS: Final = Endpoint(
-    method="GET",
-    path="/metrics",
-    summary="Metrics of the server and its workers, in Prometheus' text format.",
-    handler=_metrics,
-    text_media_types=("text/plain",),
-)

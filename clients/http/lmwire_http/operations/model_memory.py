@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Endpoint, Json, Reply, endpoint
 from ..inference.options import renamed
 
 _LM_STUDIO: Final = "/api"
@@ -53,7 +53,9 @@ class ModelUnloaded(Struct, kw_only=True):
     """Memory that the model took; 0 if it was not in memory, absent if its worker did not report it."""
 
 
-async def _load(context: RequestContext, body: ModelRequest) -> Reply:
+@endpoint("POST", "/v1/models/load", aliases={"instance_id": renamed("model")}, response_type=ModelLoaded)
+async def load_model(context: RequestContext, body: ModelRequest) -> Reply:
+    """Load a model into memory."""
     context.model = body.model
     loaded = await context.state.pool.load(body.model)
     context.model = loaded.model.id
@@ -68,7 +70,15 @@ async def _load(context: RequestContext, body: ModelRequest) -> Reply:
     )
 
 
-async def _unload(context: RequestContext, body: ModelRequest) -> Reply:
+@endpoint(
+    "POST",
+    "/v1/models/unload",
+    aliases={"instance_id": renamed("model")},
+    response_type=ModelUnloaded,
+    error_statuses=(409,),
+)
+async def unload_model(context: RequestContext, body: ModelRequest) -> Reply:
+    """Remove a model from memory."""
     context.model = body.model
     unloaded = await context.state.pool.unload(body.model)
     context.model = unloaded.id
@@ -82,27 +92,8 @@ def _type_of(capabilities: Sequence[str]) -> Literal["llm", "embedding", "transc
     return "embedding" if "embed" in capabilities else "transcription"
 
 
-_LOAD: Final = Endpoint(
-    method="POST",
-    path="/v1/models/load",
-    summary="Load a model into memory.",
-    handler=_load,
-    request_type=ModelRequest,
-    aliases={"instance_id": renamed("model")},
-    response_type=ModelLoaded,
-)
-_UNLOAD: Final = Endpoint(
-    method="POST",
-    path="/v1/models/unload",
-    summary="Remove a model from memory.",
-    handler=_unload,
-    request_type=ModelRequest,
-    aliases={"instance_id": renamed("model")},
-    response_type=ModelUnloaded,
-    error_statuses=(409,),
-)
 MODEL_MEMORY: Final[Sequence[Endpoint]] = (
-    _LOAD,
-    _UNLOAD,
-    *(replace(endpoint, path=_LM_STUDIO + endpoint.path) for endpoint in (_LOAD, _UNLOAD)),
+    load_model,
+    unload_model,
+    *(replace(endpoint, path=_LM_STUDIO + endpoint.path) for endpoint in (load_model, unload_model)),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..http.endpoint import Endpoint
-from .endpoints import FILE, ROOT
-from .pdf import PDF_TEXT
+from .endpoints import serve_file, serve_root
+from .pdf import read_pdf
 
-ENDPOINTS: Final[Sequence[Endpoint]] = (ROOT, FILE, PDF_TEXT)
+ENDPOINTS: Final[Sequence[Endpoint]] = (serve_root, serve_file, read_pdf)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Plain
+from ..http.endpoint import Plain, endpoint
 from ..http.error_formats import OLLAMA_ERRORS
 
 _FOLDER: Final = Path(__file__).with_name("static")
@@ -77,8 +77,9 @@ def _represent(content: bytes) -> Representation:
     return Representation(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-async def _serve_root(context: RequestContext, _: None) -> Plain:
-    """Return the page if the client asks for HTML, and Ollama's greeting otherwise."""
+@endpoint("GET", "/", error_format=OLLAMA_ERRORS, text_media_types=("text/plain", "text/html"), is_public=True)
+async def serve_root(context: RequestContext, _: None) -> Plain:
+    """Show the chat page, or report that the server runs, as Ollama does."""
     if not context.state.settings.page:
         return Plain(_GREETING)
     if "text/html" in context.headers.get("accept", ""):
@@ -86,7 +87,15 @@ async def _serve_root(context: RequestContext, _: None) -> Plain:
     return Plain(_GREETING, headers={"vary": "accept"})
 
 
-async def _serve_file(context: RequestContext, _: None) -> Plain:
+@endpoint(
+    "GET",
+    "/page/{file:path}",
+    text_media_types=("text/javascript", "text/css", "image/svg+xml", "text/plain", "font/woff2"),
+    error_statuses=(404,),
+    is_public=True,
+)
+async def serve_file(context: RequestContext, _: None) -> Plain:
+    """Return a file of the chat page."""
     file = static_files().get(context.path_params["file"]) if context.state.settings.page else None
     if file is None:
         raise ApiError(404, "the page has no such file; the page is at /", code="unknown_path")
@@ -105,23 +114,3 @@ def _reply(context: RequestContext, file: StaticFile) -> Plain:
     if chosen.etag in known or "*" in known:
         return Plain(b"", file.media_type, 304, headers)
     return Plain(chosen.content, file.media_type, headers=headers)
-
-
-ROOT: Final = Endpoint(
-    method="GET",
-    path="/",
-    summary="Show the chat page, or report that the server runs, as Ollama does.",
-    handler=_serve_root,
-    error_format=OLLAMA_ERRORS,
-    text_media_types=("text/plain", "text/html"),
-    is_public=True,
-)
-FILE: Final = Endpoint(
-    method="GET",
-    path="/page/{file:path}",
-    summary="Return a file of the chat page.",
-    handler=_serve_file,
-    text_media_types=("text/javascript", "text/css", "image/svg+xml", "text/plain", "font/woff2"),
-    error_statuses=(404,),
-    is_public=True,
-)

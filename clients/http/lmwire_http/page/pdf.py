@@ -9,7 +9,7 @@ from lmwire.pdf import InvalidPdf, PdfReading, PdfText
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Endpoint, Json, Reply
+from ..http.endpoint import Json, Reply, endpoint
 
 _MOST_AT_ONCE: Final = 2
 """Processes that read PDFs at once. Each may take a processor and 1 GiB for a moment."""
@@ -22,7 +22,9 @@ class PdfRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     file: bytes
 
 
-async def _read(_: RequestContext, body: PdfRequest) -> Reply:
+@endpoint("POST", "/v1/pdf/text", is_form=True, response_type=PdfText)
+async def read_pdf(_: RequestContext, body: PdfRequest) -> Reply:
+    """Read the text of a PDF."""
     try:
         async with _turns:
             reading = await asyncio.to_thread(PdfReading)
@@ -32,14 +34,3 @@ async def _read(_: RequestContext, body: PdfRequest) -> Reply:
                 reading.end()  # a client that has left waits for nothing
     except InvalidPdf as error:
         raise invalid_field(f"file: {error}", "file") from error
-
-
-PDF_TEXT: Final = Endpoint(
-    method="POST",
-    path="/v1/pdf/text",
-    summary="Read the text of a PDF.",
-    handler=_read,
-    request_type=PdfRequest,
-    is_form=True,
-    response_type=PdfText,
-)

@@ -9,7 +9,7 @@ from lmwire import Answer, AsyncStream
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint, Json, Reply, reply_with
+from ...http.endpoint import Json, Reply, endpoint, reply_with
 from ...inference.generation import Batch, Generation, merge_streams, run_generation
 from ...inference.options import TEXT_ALIASES, renamed
 from ...pool import Lease
@@ -162,18 +162,14 @@ class CompletionGeneration:
         yield encoder.end()
 
 
-async def _create_completion(context: RequestContext, body: CompletionRequest) -> Reply:
-    generation = await context.beside_loop(CompletionGeneration, context, body)
-    return await reply_with(generation, stream=body.stream)
-
-
-COMPLETIONS: Final = Endpoint(
-    method="POST",
-    path="/v1/completions",
-    summary="Continue prompts.",
-    handler=_create_completion,
-    request_type=CompletionRequest,
+@endpoint(
+    "POST",
+    "/v1/completions",
     aliases={**TEXT_ALIASES, **dict.fromkeys(("max_completion_tokens", "max_length"), renamed("max_tokens"))},
     response_type=Completion,
     event_type=Completion,
 )
+async def create_completion(context: RequestContext, body: CompletionRequest) -> Reply:
+    """Continue prompts."""
+    generation = await context.beside_loop(CompletionGeneration, context, body)
+    return await reply_with(generation, stream=body.stream)

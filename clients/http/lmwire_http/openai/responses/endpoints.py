@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...errors import ApiError
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint, EventStream, Json, Reply
+from ...http.endpoint import Endpoint, EventStream, Json, Reply, endpoint
 from ...http.sse import WaitingEvent
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
@@ -145,36 +145,60 @@ async def start_generation(context: RequestContext, body: ResponseRequest) -> Re
     return await context.beside_loop(ResponseGeneration, context, body)
 
 
-async def _create(context: RequestContext, body: ResponseRequest) -> Reply:
+@endpoint(
+    "POST",
+    "/v1/responses",
+    aliases={
+        **TEXT_ALIASES,
+        **TEMPLATE_ALIASES,
+        **reasoning_aliases(lambda effort: {"reasoning": {"effort": effort}}),
+        "max_tokens": renamed("max_output_tokens"),
+        "max_completion_tokens": renamed("max_output_tokens"),
+    },
+    response_type=Response,
+    event_type=AnyEvent,
+)
+async def create_response(context: RequestContext, body: ResponseRequest) -> Reply:
+    """Answer a conversation, and store the response."""
     response = await start_generation(context, body)
     return response.stream() if body.stream else await response.whole()
 
 
-async def _count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:
+@endpoint("POST", "/v1/responses/input_tokens", aliases=create_response.aliases, response_type=InputTokens)
+async def count_input_tokens(context: RequestContext, body: ResponseRequest) -> Reply:
+    """Count the tokens of a conversation."""
     response = await start_generation(context, body)
     return Json(InputTokens(input_tokens=await response.count_tokens()))
 
 
-async def _get(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/responses/{id}", response_type=Response)
+async def get_response(context: RequestContext, _: None) -> Reply:
+    """Return a stored response."""
     if context.query.get("stream", "false") == "true":
         raise ApiError(400, "stream: a stored response cannot be streamed; leave it out", code="invalid_value")
     return Json(_kept(context).response)
 
 
-async def _delete(context: RequestContext, _: None) -> Reply:
+@endpoint("DELETE", "/v1/responses/{id}", response_type=Deleted)
+async def delete_response(context: RequestContext, _: None) -> Reply:
+    """Delete a stored response."""
     _kept(context)
     id = context.path_params["id"]
     context.state.response_store.delete(context.key, id)
     return Json(Deleted(id=id))
 
 
-async def _cancel(context: RequestContext, _: None) -> Reply:
+@endpoint("POST", "/v1/responses/{id}/cancel", response_type=Response)
+async def cancel_response(context: RequestContext, _: None) -> Reply:
+    """Refuse to cancel a response, since none runs in the background."""
     _kept(context)
     problem = "Cannot cancel a synchronous response. Responses do not run in the background here: close the connection"
     raise ApiError(400, problem, code="invalid_value", param="id")
 
 
-async def _input_items(context: RequestContext, _: None) -> Reply:
+@endpoint("GET", "/v1/responses/{id}/input_items", response_type=ItemList)
+async def list_input_items(context: RequestContext, _: None) -> Reply:
+    """List the input items of a stored response."""
     return Json(list_items(_kept(context).input_items(), context.query))
 
 
@@ -187,61 +211,13 @@ def _kept(context: RequestContext) -> StoredResponse:
     return found
 
 
-CREATE: Final = Endpoint(
-    method="POST",
-    path="/v1/responses",
-    summary="Answer a conversation, and store the response.",
-    handler=_create,
-    request_type=ResponseRequest,
-    aliases={
-        **TEXT_ALIASES,
-        **TEMPLATE_ALIASES,
-        **reasoning_aliases(lambda effort: {"reasoning": {"effort": effort}}),
-        "max_tokens": renamed("max_output_tokens"),
-        "max_completion_tokens": renamed("max_output_tokens"),
-    },
-    response_type=Response,
-    event_type=AnyEvent,
-)
 RESPONSES: Final[Sequence[Endpoint]] = (
-    CREATE,
-    Endpoint(
-        method="POST",
-        path="/v1/responses/input_tokens",
-        summary="Count the tokens of a conversation.",
-        handler=_count_input_tokens,
-        request_type=ResponseRequest,
-        aliases=CREATE.aliases,
-        response_type=InputTokens,
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/responses/{id}",
-        summary="Return a stored response.",
-        handler=_get,
-        response_type=Response,
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/v1/responses/{id}",
-        summary="Delete a stored response.",
-        handler=_delete,
-        response_type=Deleted,
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/responses/{id}/cancel",
-        summary="Refuse to cancel a response, since none runs in the background.",
-        handler=_cancel,
-        response_type=Response,
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/responses/{id}/input_items",
-        summary="List the input items of a stored response.",
-        handler=_input_items,
-        response_type=ItemList,
-    ),
+    create_response,
+    count_input_tokens,
+    get_response,
+    delete_response,
+    cancel_response,
+    list_input_items,
 )
 UNSUPPORTED_PATHS: Final[Mapping[str, str]] = {
     "/v1/responses/compact": "conversations are not compacted here; send a shorter one, or `truncation`: auto",
