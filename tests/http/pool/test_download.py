@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmwire_http.errors import ApiError
-from lmwire_http.pool.status import DownloadLog
+from lmwire_http.pool.status import log_downloads
 from lmwire_protocol.events import Progress, Stage
 from random_model import write_model
 from support.http.http_pool import Clock, asked, awaited, pooled
@@ -58,11 +58,11 @@ def progress(stage: Stage, current: int, total: int | None) -> Progress:
 
 def test_a_download_has_a_line_at_each_tenth_and_the_other_stages_have_none(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "lmwire_http")
-    log = DownloadLog("owner/name")
-    for percent in range(101):
-        log(progress("download", percent * 10**6, 100 * 10**6))
-        log(progress("read", percent, 100))
-    log(progress("download", 0, None))
+    with log_downloads("owner/name") as log:
+        for percent in range(101):
+            log(progress("download", percent * 10**6, 100 * 10**6))
+            log(progress("read", percent, 100))
+        log(progress("download", 0, None))
     assert caplog.messages == [f"downloading owner/name: {percent} of 100 MB" for percent in range(0, 101, 10)]
 
 

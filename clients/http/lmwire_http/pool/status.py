@@ -137,26 +137,16 @@ class ModelStatus:
 
 @contextmanager
 def log_downloads(model: str) -> Generator[OnProgress]:
-    """Log the download of a model while the block runs; see `ShowProgress`."""
-    yield DownloadLog(model)
+    """Log a line at each tenth of a download while the block runs; see `ShowProgress`."""
+    last = -1
 
-
-class DownloadLog:
-    """Logs a line at each tenth of a download. Its object is called with each progress event of a load.
-
-    Args:
-        model: The model's name.
-    """
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._last = -1
-
-    def __call__(self, event: events.Progress) -> None:
-        """Log a line if the download has come another tenth."""
+    def log(event: events.Progress) -> None:
+        nonlocal last
         if event.stage != "download" or not event.total:
             return
         tenth = event.current * _STEPS // event.total
-        if tenth > self._last:
-            self._last = tenth
-            _log.info("downloading %s: %d of %d MB", self._model, event.current // 10**6, event.total // 10**6)
+        if tenth > last:
+            last = tenth
+            _log.info("downloading %s: %d of %d MB", model, event.current // 10**6, event.total // 10**6)
+
+    yield log
