@@ -1,6 +1,9 @@
 """A conversation on a terminal: reads a prompt, shows the answer, and repeats."""
 
-from contextlib import suppress
+import sys
+import termios
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
 import lmwire
@@ -9,7 +12,6 @@ from lmwire_protocol.printable import one_line
 
 from .chat_session import ChatSession, Stopped
 from .commands import ends_chat, is_command, run_command
-from .keyboard import echo_off
 from .reader import choose_reader, read
 from .saved_chats import LAST, InvalidChat, SavedChat, save_chat
 from .summary import print_note, print_summary, speed
@@ -78,7 +80,7 @@ class Conversation:
     def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
         """Show an answer, and return its tool calls."""
         try:
-            with echo_off():
+            with _echo_off():
                 reply = self._session.send(turn)
         except Stopped:
             print_note("stopped")
@@ -99,3 +101,19 @@ def _shortened(text: str) -> str:
 def _context(result: ResultDone, context_len: int | None) -> str:
     used = result.usage.prompt_tokens + result.usage.completion_tokens
     return f"{used:,} of {context_len:,} tokens ({used / context_len:.0%})" if context_len else f"{used:,} tokens"
+
+
+@contextmanager
+def _echo_off() -> Generator[None]:
+    """Hide typed keys while the context is entered; the next read of stdin gets them.
+
+    An answer is drawn repeatedly in one place, and echoed keys would shift it.
+    """
+    settings = termios.tcgetattr(sys.stdin)
+    quiet = settings.copy()
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)
