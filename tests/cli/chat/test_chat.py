@@ -23,7 +23,7 @@ def test_a_prompt_gets_one_answer_as_plain_text() -> None:
 
 
 UNNEEDED = {
-    *("asyncio", "concurrent.futures", "dataclasses", "inspect", "logging", "shutil", "ssl", "tempfile"),
+    *("asyncio", "concurrent.futures", "dataclasses", "inspect", "json", "logging", "shutil", "ssl", "tempfile"),
     *("typing_extensions", "lmwire.cli.chat.conversation"),
 }
 """Modules that a single answer needs not."""

@@ -1,6 +1,5 @@
 """Text for a terminal: control characters removed, dimmed, trimmed."""
 
-import json
 import os
 from typing import Final
 
@@ -29,6 +28,8 @@ def dim(text: str) -> str:
 
 def format_call(call: lmwire.ToolCall) -> str:
     """Return a tool call for a person to read: `name({"argument": …})`."""
+    import json  # an answer without calls needs it not
+
     return one_line(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
 
 

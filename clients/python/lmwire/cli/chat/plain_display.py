@@ -1,6 +1,5 @@
 """Displays without formatting: for a pipe, and for a terminal that cannot or should not format Markdown."""
 
-import json
 import sys
 from contextlib import AbstractContextManager
 
@@ -47,6 +46,8 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
 
     def show_call(self, call: lmwire.ToolCall) -> None:
         """Show a tool call on a line of its own."""
+        import json  # an answer without calls needs it not
+
         self._end_line()
         self._write(json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False) + "\n")
 
