@@ -15,7 +15,7 @@ from ..http.endpoint import Json, Reply, endpoint, reply_with
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.sse import WaitingEvent
 from ..inference.chat import count_prompt_tokens, run_chat
-from ..inference.generation import Batch, Generation
+from ..inference.generation import Batch, Generation, finish_reason
 from ..inference.options import SAMPLING_ALIASES, TEMPLATE_ALIASES, renamed
 from .conversation import Conversation
 from .options import chat_options, prompt_options, shows_thinking, thinking_of
@@ -62,7 +62,8 @@ class MessageGeneration:
         async with self._generation() as generation:
             async for batch in generation:
                 deltas += batch
-        result = _check_cancelled(generation.result)
+        result = generation.result
+        finish_reason(result.finish_reason)  # an error if the server has cancelled it
         message = Message(
             id=self._id,
             model=self._body.model,
@@ -83,7 +84,8 @@ class MessageGeneration:
                 frames += map(encode_event, self._blocks.add(batch))
                 if frames:
                     yield b"".join(frames)
-            result = _check_cancelled(generation.result)
+            result = generation.result
+            finish_reason(result.finish_reason)  # an error if the server has cancelled it
         frames = [] if started else [self._start()]
         frames += map(encode_event, [*self._blocks.end(cut=is_incomplete(result)), self._end(result), MessageStop()])
         yield b"".join(frames)
@@ -133,17 +135,6 @@ async def create_message(context: RequestContext, body: MessagesRequest) -> Repl
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
     generation = await context.beside_loop(MessageGeneration, context, body)
     return await reply_with(generation, stream=body.stream)
-
-
-def _check_cancelled(result: events.ResultDone) -> events.ResultDone:
-    """Return the result.
-
-    Raises:
-        ApiError: The server has cancelled the generation.
-    """
-    if result.finish_reason == "cancelled":
-        raise ApiError(503, "the model's process was ended, and the request with it", code="cancelled", retry_after=1.0)
-    return result
 
 
 class TokenCount(Struct):

@@ -228,7 +228,8 @@ class TranscriptGeneration:
         """Return the whole transcription in the requested format."""
         async with self._transcript() as transcript:
             segments = [segment async for segment in transcript]
-            return _format(self._body, segments, _check_cancelled(transcript.result))
+            finish_reason(transcript.result.finish_reason)  # an error if the server has cancelled it
+            return _format(self._body, segments, transcript.result)
 
     async def frames(self) -> AsyncIterator[bytes]:
         """Yield the text as it comes."""
@@ -238,7 +239,7 @@ class TranscriptGeneration:
                 text = segment.text if segments else segment.text.lstrip()
                 segments.append(segment)
                 yield data_event(TextDelta(delta=text))
-            _check_cancelled(transcript.result)
+            finish_reason(transcript.result.finish_reason)  # an error if the server has cancelled it
             yield data_event(TextDone(text=join_text(segments)))
 
     @asynccontextmanager
@@ -251,12 +252,6 @@ class TranscriptGeneration:
             ) as transcript:
                 transcript.when_ended(lease.release)
                 yield transcript
-
-
-def _check_cancelled(done: events.TranscribeDone) -> events.TranscribeDone:
-    """Return the result. Raise ApiError if the server has cancelled the transcription."""
-    finish_reason(done.finish_reason)
-    return done
 
 
 def _format(body: TranscriptionRequest, segments: Sequence[events.Segment], done: events.TranscribeDone) -> Reply:
