@@ -57,7 +57,7 @@ async def held_by(pool: Pool, *models: str) -> int:
     `info` is answered after the work on earlier requests, such as keeping their caches. `stats` does not wait for it.
     """
     await pool.ask_workers(lambda worker: worker.info(timeout=60))
-    stats = await pool.stats(60)
+    stats = await pool.ask_workers(lambda worker: worker.stats(timeout=60))
     return sum(each.memory.active_bytes + each.memory.cache_bytes for model in models for each in stats[model] if each)
 
 

@@ -159,11 +159,11 @@ async def test_the_models_are_listed_in_the_order_of_the_settings() -> None:
 async def test_workers_are_asked_how_they_are_and_one_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
     async with pooled(worker_command=in_a_row(tmp_path, "", "--fault no-hello")) as pool:
         await asked(pool, "mock")
-        [stats] = (await pool.stats(60))["mock"]
-        [ping] = (await pool.ping(60))["mock"]
+        [stats] = (await pool.ask_workers(lambda worker: worker.stats(timeout=60)))["mock"]
+        [ping] = (await pool.ask_workers(lambda worker: worker.ping(timeout=60)))["mock"]
         assert stats and stats.requests.done == 2
         assert ping and ping.active == 0
-        assert await pool.ping(0) == {"mock": [None]}
+        assert await pool.ask_workers(lambda worker: worker.ping(timeout=0)) == {"mock": [None]}
 
 
 @awaited

@@ -67,5 +67,5 @@ async def test_all_replicas_are_asked_to_end_before_any_has_ended() -> None:
 async def test_statistics_cover_every_replica() -> None:
     async with pooled(worker_command=MOCK, replicas=2) as pool:
         await asked(pool, "mock")
-        stats = (await pool.stats(60))["mock"]
+        stats = (await pool.ask_workers(lambda worker: worker.stats(timeout=60)))["mock"]
         assert sorted(each.requests.done for each in stats if each) == [1, 2]

@@ -22,7 +22,7 @@ Stats: TypeAlias = dict[str, list[events.StatsDone | None]]
 
 async def worker_metrics(pool: "Pool") -> bytes:
     """Return the workers' metrics in Prometheus' text format. A worker that hangs counts as down."""
-    stats = await pool.stats(_STATS_TIMEOUT_S)
+    stats = await pool.ask_workers(lambda worker: worker.stats(timeout=_STATS_TIMEOUT_S))
     registry = CollectorRegistry()
     registry.register(_WorkerCollector(pool.statuses(), stats))
     return generate_latest(registry)

@@ -98,25 +98,6 @@ class ModelCatalog:
         return self._index.find_all(name)
 
 
-def unknown_model(name: str, known: Iterable[ModelSpec]) -> ApiError:
-    """Return the error for a name that no served model has.
-
-    Args:
-        name: The name in the request.
-        known: The served models, which the message lists.
-    """
-    return model_not_found(f"the model {name[:200]!r} is not served here; {_listed(known)}")
-
-
-def missing_model(known: Iterable[ModelSpec]) -> ApiError:
-    """Return the error for a request without a model's name, where not exactly one model is served.
-
-    Args:
-        known: The served models, which the message lists.
-    """
-    return invalid_field(f"model is required, since not exactly one model is served here; {_listed(known)}", "model")
-
-
 def model_not_found(message: str) -> ApiError:
     """Return the error for a model that cannot be loaded."""
     return ApiError(404, message, code="model_not_found", param="model")
@@ -204,7 +185,11 @@ class ModelResolver:
                 problem = hide_paths(unusable[0].problem or "")
                 raise model_not_found(f"the model {name[:200]!r} cannot be loaded here: {problem}")
             # Otherwise only the log gives the reason: the error must not reveal which files exist on this machine.
-            raise unknown_model(name, self._runnable()) if name else missing_model(self._runnable())
+            known = _listed(self._runnable())
+            if not name:
+                problem = f"model is required, since not exactly one model is served here; {known}"
+                raise invalid_field(problem, "model")
+            raise model_not_found(f"the model {name[:200]!r} is not served here; {known}")
         return spec
 
     async def list_models(self) -> list[ModelSpec]:

@@ -17,7 +17,6 @@ from lmwire import (
     device_memory,
     local_models,
 )
-from lmwire_protocol import events
 
 from ..errors import ApiError, api_error
 from ..settings import Settings
@@ -244,30 +243,12 @@ class Pool:
         elif model:
             self.set_idle_limit(model.spec.id, 0)
 
-    async def stats(self, timeout: float) -> dict[str, list[events.StatsDone | None]]:
-        """Return the statistics of each model's workers.
-
-        Args:
-            timeout: Time for each worker to answer, in seconds.
-
-        Returns:
-            A list for each model; None for a worker that does not run or does not answer in time.
-        """
-        return await self.ask_workers(lambda worker: worker.stats(timeout=timeout))
-
-    async def ping(self, timeout: float) -> dict[str, list[events.PingDone | None]]:
-        """Return the ping replies of each model's workers.
-
-        Args:
-            timeout: Time for each worker to answer, in seconds.
-
-        Returns:
-            A list for each model; None for a worker that does not run or does not answer in time.
-        """
-        return await self.ask_workers(lambda worker: worker.ping(timeout=timeout))
-
     async def ask_workers(self, question: Callable[[AsyncWorker], Awaitable[T]]) -> dict[str, list[T | None]]:
-        """Return the answers of all workers that serve, by model; None for a worker that fails."""
+        """Return the answers of the workers of each model that serves, by its id.
+
+        Args:
+            question: Asks a worker. The answer is None if it raises LmwireError, as after its timeout.
+        """
         models = [model for model in self.models.values() if model.is_serving]
         answers = await asyncio.gather(*(model.ask_replicas(question) for model in models))
         return {model.spec.id: replies for model, replies in zip(models, answers, strict=True)}

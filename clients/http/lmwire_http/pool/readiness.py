@@ -78,7 +78,7 @@ class Readiness:
         """Return why the server cannot serve; None if it can."""
         if not self._startup.is_done:
             return "the models are being loaded"
-        pings = await self._pool.ping(_PING_S)
+        pings = await self._pool.ask_workers(lambda worker: worker.ping(timeout=_PING_S))
         hanging = [problem for model, replies in pings.items() if (problem := hang_problem(model, replies))]
         if hanging and (self._settings.preload or len(hanging) == len(pings)):
             return hanging[0]
