@@ -31,12 +31,12 @@ class Conversation:
     def __init__(self, session: ChatSession) -> None:
         self._session = session
         self._last: ResultDone | None = None
-        self._reader = choose_reader(self._status)
+        self._ask_person = choose_reader(self._status)
 
     def run(self) -> None:
         """Read and answer until the person quits."""
         print_note(f"{self._session.model} is ready. /help lists the commands, Ctrl-D quits.")
-        while (line := read(self._reader, _PROMPT, print_note)) is not None:
+        while (line := read(self._ask_person, _PROMPT, print_note)) is not None:
             if ends_chat(line):
                 return
             if is_command(line):
@@ -75,7 +75,7 @@ class Conversation:
         return result
 
     def _ask(self, question: str) -> str | None:
-        return read(self._reader, question, print_note)
+        return read(self._ask_person, question, print_note)
 
     def _answer(self, turn: list[lmwire.MessageDict]) -> list[lmwire.ToolCall]:
         """Show an answer, and return its tool calls."""

@@ -40,7 +40,7 @@ class PromptReader:
         self._session.app.ttimeoutlen = 0.1
 
     def ask(self, prompt: str) -> str:
-        """Return the next prompt; see `Reader.ask`."""
+        """See `Ask`."""
         return self._session.prompt(prompt)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 QUOTES: Final = '"""'
 """Encloses a prompt of several lines."""
@@ -13,30 +13,24 @@ _HINT: Final = "Ctrl-C once more quits, as Ctrl-D does."
 _CONTINUED: Final = "… "
 
 
-class Reader(Protocol):
-    """Reads what a person types."""
+Ask: TypeAlias = Callable[[str], str]
+"""Shows a text, and returns what the person types, which may have several lines.
 
-    def ask(self, prompt: str) -> str:
-        """Return the next prompt, which may have several lines.
-
-        Raises:
-            EOFError: The person pressed Ctrl-D.
-            KeyboardInterrupt: The person pressed Ctrl-C.
-        """
-        ...
+It raises EOFError after Ctrl-D, and KeyboardInterrupt after Ctrl-C.
+"""
 
 
-def choose_reader(status: Callable[[], str]) -> Reader:
-    """Return the best reader for this terminal.
+def choose_reader(status: Callable[[], str]) -> Ask:
+    """Return the best way to ask on this terminal.
 
     Args:
         status: Returns the text of the status line.
     """
     if os.environ.get("TERM", "dumb") == "dumb" or not find_spec("prompt_toolkit"):
-        return LineReader()
+        return LineReader().ask
     from .prompt_reader import PromptReader
 
-    return PromptReader(status)
+    return PromptReader(status).ask
 
 
 class LineReader:
@@ -47,24 +41,24 @@ class LineReader:
             import_module("readline")  # gives `input` line editing and a history; may write to stdout at once
 
     def ask(self, prompt: str) -> str:
-        """Return the next prompt; see `Reader.ask`."""
+        """See `Ask`."""
         text = input(prompt)
         while is_unfinished(text):
             text += "\n" + input(_CONTINUED)
         return text
 
 
-def read(reader: Reader, prompt: str, note: Callable[[str], None]) -> str | None:
+def read(ask: Ask, prompt: str, note: Callable[[str], None]) -> str | None:
     """Return what the person types, or None to quit: after Ctrl-D, or after Ctrl-C twice.
 
     Args:
-        reader: Reads it.
+        ask: Reads it.
         prompt: The text before the cursor.
         note: Prints a sentence.
     """
     for hint in (_HINT, None):
         try:
-            return joined(reader.ask(prompt))
+            return joined(ask(prompt))
         except EOFError:
             break
         except KeyboardInterrupt:
