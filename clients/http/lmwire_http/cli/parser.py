@@ -294,12 +294,6 @@ def _add_access(group: ArgumentGroup, defaults: Settings) -> None:
     )
 
 
-def _add_limits(group: ArgumentGroup, defaults: Settings) -> None:
-    """Add the limits on requests and connections."""
-    _add_request_limits(group, defaults)
-    _add_timeouts(group, defaults)
-
-
 def _add_request_limits(group: ArgumentGroup, defaults: Settings) -> None:
     group.add_argument(
         "--strict",
@@ -396,7 +390,9 @@ def make_parser() -> Parser:
     _add_models(parser)
     _add_access(parser.add_argument_group("address and access"), defaults)
     _add_memory(parser.add_argument_group("models in memory"), defaults)
-    _add_limits(parser.add_argument_group("requests and connections"), defaults)
+    limits = parser.add_argument_group("requests and connections")
+    _add_request_limits(limits, defaults)
+    _add_timeouts(limits, defaults)
     _add_answers(parser.add_argument_group("answers"))
     _add_workers(parser.add_argument_group("workers"))
     return parser

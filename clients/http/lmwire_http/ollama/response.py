@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Literal
 
@@ -19,11 +20,6 @@ from ..inference.answers import TokenLogprob, content_logprobs
 from ..inference.call_ids import OPENAI_PREFIX, client_call_id
 from ..inference.generation import Generation, finish_reason, lease_worker
 from .request import AnswerRequest, without_tag
-
-
-def utc_now() -> datetime:
-    """Return the time now."""
-    return datetime.now(UTC)
 
 
 class CalledFunction(Struct, kw_only=True):
@@ -47,7 +43,7 @@ class Line(Struct, kw_only=True):
 
     model: str
     """The model's name in the request."""
-    created_at: datetime = field(default_factory=utc_now)
+    created_at: datetime = field(default_factory=partial(datetime.now, UTC))
     done: bool = False
     done_reason: Literal["stop", "length", "load", "unload"] | UnsetType = UNSET
     total_duration: int | UnsetType = UNSET
