@@ -11,7 +11,7 @@ from lmwire_protocol import events
 
 from ..errors import ApiError
 from ..http.context import RequestContext
-from ..http.endpoint import Json, Reply, endpoint, reply_with
+from ..http.endpoint import Json, Reply, Streamable, endpoint
 from ..http.error_formats import ANTHROPIC_ERRORS
 from ..http.sse import WaitingEvent
 from ..inference.chat import count_prompt_tokens, run_chat
@@ -35,19 +35,11 @@ from .stream import (
 from .tool_set import ToolSet
 
 
-class MessageGeneration:
-    """The generation of one message.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+class MessageGeneration(Streamable[MessagesRequest]):
+    """The generation of one message."""
 
     def __init__(self, context: RequestContext, body: MessagesRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         self._conversation = Conversation(body)
         self._tools = ToolSet(body, context.unknown_fields)
         self._options = chat_options(body, self._tools, context.unknown_fields)
@@ -134,7 +126,7 @@ async def create_message(context: RequestContext, body: MessagesRequest) -> Repl
         problem = "thread: threads are not supported; send the whole conversation, without this"
         raise ApiError(400, problem, code="thread_unsupported_request", param="thread")
     generation = await context.beside_loop(MessageGeneration, context, body)
-    return await reply_with(generation, stream=body.stream)
+    return await generation.reply(stream=body.stream)
 
 
 class TokenCount(Struct):

@@ -1,9 +1,10 @@
 """Endpoints as data, from which routes, metrics and the OpenAPI document are made, and the replies that they give."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import ApiError
 from .error_formats import OPENAI_ERRORS, ErrorFormat
@@ -12,6 +13,8 @@ from .unknown_fields import Alias
 
 if TYPE_CHECKING:
     from .context import RequestContext
+
+Body = TypeVar("Body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,31 +79,42 @@ Handler: TypeAlias = "Callable[[RequestContext, Any], Awaitable[Reply]]"
 """Handles a request: receives its context and its body, or None without a body. Raises ApiError."""
 
 
-class Streamable(Protocol):
-    """A result that an endpoint can send as a whole or as a stream."""
-
-    @property
-    def waiting(self) -> WaitingEvent:
-        """The event that the stream sends during silence, from the request's start on."""
-        ...
-
-    async def whole(self) -> Reply:
-        """Return the result when it is complete."""
-        ...
-
-    def frames(self) -> AsyncIterator[bytes]:
-        """Yield the result's events as they come."""
-        ...
-
-
-async def reply_with(result: Streamable, *, stream: bool | None) -> Reply:
-    """Return a result as a stream if the client wants one, else as a whole.
+class Streamable(ABC, Generic[Body]):
+    """The result of one request, which can be sent as a whole or as a stream. It runs only when it is read.
 
     Args:
-        result: The result, which runs only when it is read.
-        stream: The request's `stream` field.
+        context: The request's context.
+        body: The request's body.
+
+    Raises:
+        ApiError: The request is invalid.
     """
-    return EventStream(result.frames(), result.waiting) if stream else await result.whole()
+
+    waiting: WaitingEvent
+    """The event that the stream sends during silence, from the request's start on."""
+
+    def __init__(self, context: "RequestContext", body: Body) -> None:
+        self._context, self._body = context, body
+
+    async def reply(self, *, stream: bool | None) -> Reply:
+        """Return the result as a stream if the client wants one, else as a whole.
+
+        Args:
+            stream: The request's `stream` field.
+        """
+        return self.stream() if stream else await self.whole()
+
+    def stream(self) -> EventStream:
+        """Return the stream of the result's events."""
+        return EventStream(self.frames(), self.waiting)
+
+    @abstractmethod
+    async def whole(self) -> Reply:
+        """Return the result when it is complete."""
+
+    @abstractmethod
+    def frames(self) -> AsyncIterator[bytes]:
+        """Yield the result's events as they come."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from lmwire import AsyncStream, PromptOptions
 from lmwire_protocol import events
 
 from ..http.context import RequestContext
-from ..http.endpoint import Json, Reply, endpoint, reply_with
+from ..http.endpoint import Json, Reply, Streamable, endpoint
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import finish_reason, run_generation
 from ..inference.options import SAMPLING_ALIASES, given_fields, shared_fields
@@ -214,16 +214,11 @@ class _Part(NamedTuple):
     tokens: list[int]
 
 
-class InfillGeneration:
-    """The text of one gap.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-    """
+class InfillGeneration(Streamable[InfillRequest]):
+    """The text of one gap."""
 
     def __init__(self, context: RequestContext, body: InfillRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         self._before = (body.input_prefix or "") + (body.prompt or "")
         self._options: Any = infill_options(body)
         self._limits = LineLimits(body.n_indent or 0, (body.t_max_predict_ms or 0) / 1000)
@@ -299,4 +294,4 @@ class InfillGeneration:
 )
 async def fill_in(context: RequestContext, body: InfillRequest) -> Reply:
     """Fill the gap between two texts, as llama.cpp's server does."""
-    return await reply_with(InfillGeneration(context, body), stream=body.stream)
+    return await InfillGeneration(context, body).reply(stream=body.stream)

@@ -12,7 +12,7 @@ from lmwire_protocol import events
 
 from ..errors import invalid_field
 from ..http.context import RequestContext
-from ..http.endpoint import Json, Plain, Reply, endpoint, reply_with
+from ..http.endpoint import Json, Plain, Reply, Streamable, endpoint
 from ..http.sse import WaitingEvent, comment, data_event
 from ..inference.generation import check_capability, finish_reason, lease_worker
 from ..inference.options import given_fields
@@ -208,19 +208,11 @@ class TextDone(Struct, kw_only=True, tag_field="type", tag="transcript.text.done
     text: str
 
 
-class TranscriptGeneration:
-    """The transcription of one recording.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+class TranscriptGeneration(Streamable[TranscriptionRequest]):
+    """The transcription of one recording."""
 
     def __init__(self, context: RequestContext, body: TranscriptionRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         self._options = transcription_options(body)
         self.waiting = WaitingEvent(comment)
 
@@ -278,4 +270,4 @@ def _format(body: TranscriptionRequest, segments: Sequence[events.Segment], done
 )
 async def create_transcription(context: RequestContext, body: TranscriptionRequest) -> Reply:
     """Transcribe a recording."""
-    return await reply_with(TranscriptGeneration(context, body), stream=body.stream)
+    return await TranscriptGeneration(context, body).reply(stream=body.stream)

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from ...http.context import RequestContext
-from ...http.endpoint import Json, Reply, endpoint, reply_with
+from ...http.endpoint import Json, Reply, endpoint
 from ...inference.options import TEMPLATE_ALIASES, TEXT_ALIASES, reasoning_aliases, renamed
 from .generation import ChatGeneration
 from .image_groups import GroupedGeneration
@@ -51,7 +51,7 @@ async def create_chat_completion(context: RequestContext, body: ChatRequest) -> 
     else:
         kind = ChatGeneration
     completion = await context.beside_loop(kind, context, body)
-    return await reply_with(completion, stream=body.stream)
+    return await completion.reply(stream=body.stream)
 
 
 class InputTokens(Struct, kw_only=True):

@@ -11,7 +11,7 @@ from lmwire_protocol import events
 
 from ...errors import RenameField
 from ...http.context import RequestContext
-from ...http.endpoint import Json
+from ...http.endpoint import Json, Streamable
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, render_prompt, run_chat
 from ...inference.generation import Generation
@@ -28,19 +28,11 @@ IMAGE_ANSWER_TOKENS: Final = 2048
 """Maximum length of an answer about new images, if the request has none."""
 
 
-class ChatGeneration:
-    """The answers to one chat completion request.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+class ChatGeneration(Streamable[ChatRequest]):
+    """The answers to one chat completion request."""
 
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
-        self.context, self.body = context, body
+        super().__init__(context, body)
         self.messages = wire_messages(body.messages)
         restore_call_ids(self.messages, OPENAI_PREFIX)
         self._options: Any = chat_options(body)
@@ -81,34 +73,34 @@ class ChatGeneration:
             self.identity,
             choices,
             result,
-            has_functions=self.body.functions is not None,
-            reasoning_field=self.context.state.settings.reasoning_field,
-            has_timings=is_for_llama_cpp(self.body),
+            has_functions=self._body.functions is not None,
+            reasoning_field=self._context.state.settings.reasoning_field,
+            has_timings=is_for_llama_cpp(self._body),
             verbose=self.encoder.verbose,
         )
         return Json(whole)
 
     async def _verbose(self) -> Verbose | UnsetType:
         """Return the prompt, if the request wants to see it."""
-        if not self.body.verbose:
+        if not self._body.verbose:
             return UNSET
         prompt = await render_prompt(
-            self.context,
-            self.body.model,
+            self._context,
+            self._body.model,
             self.messages,
             self._options,
-            rename=lambda field: client_field(self.body, field),
+            rename=lambda field: client_field(self._body, field),
         )
         return Verbose(prompt=prompt)
 
     async def count_tokens(self) -> int:
         """Return the number of the prompt's tokens. Nothing is generated."""
         return await count_prompt_tokens(
-            self.context,
-            self.body.model,
+            self._context,
+            self._body.model,
             self.messages,
             self._options,
-            rename=lambda field: client_field(self.body, field),
+            rename=lambda field: client_field(self._body, field),
         )
 
     async def frames(self) -> AsyncIterator[bytes]:
@@ -124,7 +116,7 @@ class ChatGeneration:
     async def choices(self, generation: Generation) -> list[ChoiceParts]:
         """Read a generation to its end, and return its answers."""
         deltas = [delta async for batch in generation for delta in batch]
-        return collect_choices(deltas, await generation.answers(), logprobs=wants_logprobs(self.body))
+        return collect_choices(deltas, await generation.answers(), logprobs=wants_logprobs(self._body))
 
     def generation(
         self, messages: Sequence[MessageDict], rename: RenameField | None = None, *, progress_of: int | None = None
@@ -138,11 +130,11 @@ class ChatGeneration:
         """
         progress: dict[str, Any] = {} if progress_of is None else self._progress.options(progress_of)
         return run_chat(
-            self.context,
-            self.body.model,
+            self._context,
+            self._body.model,
             messages,
             {**self._options, **progress},
-            rename=lambda field: client_field(self.body, (rename(field) if rename else None) or field),
-            checks_media=self.body.strict_media is not False,
+            rename=lambda field: client_field(self._body, (rename(field) if rename else None) or field),
+            checks_media=self._body.strict_media is not False,
             max_tokens=self._max_tokens,
         )

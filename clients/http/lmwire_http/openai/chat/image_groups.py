@@ -139,15 +139,7 @@ class ImageGroup:
 
 
 class GroupedGeneration(ChatGeneration):
-    """The answers to a request whose images are divided into groups, as one answer: each group has a generation.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+    """The answers to a request whose images are divided into groups, as one answer: each group has a generation."""
 
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
         super().__init__(context, body)

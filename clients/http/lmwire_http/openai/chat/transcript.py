@@ -7,7 +7,7 @@ from lmwire_protocol import events
 
 from ...errors import invalid_field
 from ...http.context import RequestContext
-from ...http.endpoint import Json
+from ...http.endpoint import Json, Streamable
 from ...http.sse import WaitingEvent
 from ...inference.generation import finish_reason, lease_worker
 from ...inference.media import check_new_media, new_media
@@ -42,19 +42,11 @@ async def writes_down_speech(context: RequestContext, body: ChatRequest) -> bool
         return "transcribe" in lease.model.capabilities and "chat" not in lease.model.capabilities
 
 
-class TranscriptCompletion:
-    """The transcripts of a request's new sounds. Its text and its generation parameters have no effect.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request has new images, or asks for several answers or for another format than text.
-    """
+class TranscriptCompletion(Streamable[ChatRequest]):
+    """The transcripts of a request's new sounds. Its text and its generation parameters have no effect."""
 
     def __init__(self, context: RequestContext, body: ChatRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         messages = wire_messages(body.messages)
         check_new_media(messages, ("sounds",), lambda field: field)
         _check(body)

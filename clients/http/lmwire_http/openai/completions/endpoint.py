@@ -9,7 +9,7 @@ from lmwire import Answer, AsyncStream
 from lmwire_protocol import events
 
 from ...http.context import RequestContext
-from ...http.endpoint import Json, Reply, endpoint, reply_with
+from ...http.endpoint import Json, Reply, Streamable, endpoint
 from ...inference.generation import Batch, Generation, merge_streams, run_generation
 from ...inference.options import TEXT_ALIASES, renamed
 from ...pool import Lease
@@ -107,19 +107,11 @@ class PromptBatch:
         )
 
 
-class CompletionGeneration:
-    """The continuations of one request's prompts.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+class CompletionGeneration(Streamable[CompletionRequest]):
+    """The continuations of one request's prompts."""
 
     def __init__(self, context: RequestContext, body: CompletionRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         self._prompts = PromptBatch(context, body)
         self._identity = new_identity("cmpl", body.model, context.state.settings)
         so_far = usage_so_far(body)
@@ -172,4 +164,4 @@ class CompletionGeneration:
 async def create_completion(context: RequestContext, body: CompletionRequest) -> Reply:
     """Continue prompts."""
     generation = await context.beside_loop(CompletionGeneration, context, body)
-    return await reply_with(generation, stream=body.stream)
+    return await generation.reply(stream=body.stream)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...errors import ApiError
 from ...http.context import RequestContext
-from ...http.endpoint import Endpoint, EventStream, Json, Reply, endpoint
+from ...http.endpoint import Endpoint, EventStream, Json, Reply, Streamable, endpoint
 from ...http.sse import WaitingEvent
 from ...inference.call_ids import OPENAI_PREFIX, restore_call_ids
 from ...inference.chat import count_prompt_tokens, run_chat
@@ -23,19 +23,11 @@ from .stream import AnyEvent, Event, EventEncoder, OutputBuilder, ResponseComple
 from .tools import Tool, ToolSet, read_choice, read_tools
 
 
-class ResponseGeneration:
-    """A response that is being generated.
-
-    Args:
-        context: The request's context.
-        body: The request's body.
-
-    Raises:
-        ApiError: The request is invalid.
-    """
+class ResponseGeneration(Streamable[ResponseRequest]):
+    """A response that is being generated."""
 
     def __init__(self, context: RequestContext, body: ResponseRequest) -> None:
-        self._context, self._body = context, body
+        super().__init__(context, body)
         tools = read_tools(body.tools or [], context.unknown_fields)
         choice = None if body.tool_choice is None else read_choice(body.tool_choice, context.unknown_fields)
         self._stored = StoredItems(context.state.response_store, context.key, body.previous_response_id)
@@ -51,6 +43,7 @@ class ResponseGeneration:
         self._output = OutputBuilder(self._tools)
         self._response = new_response(body, tools, choice)
         self._events = EventEncoder(self._response)
+        self.waiting = WaitingEvent(self._events.encode_waiting)
 
     async def whole(self) -> Json:
         """Return the whole response."""
@@ -61,8 +54,8 @@ class ResponseGeneration:
             return Json(self._end(generation)[0])
 
     def stream(self) -> EventStream:
-        """Return the response's events, which are sent as they come."""
-        return EventStream(self._frames(), WaitingEvent(self._events.encode_waiting), self._encode_error)
+        """Return the stream of the response's events, which an error ends with the output so far."""
+        return EventStream(self.frames(), self.waiting, self._encode_error)
 
     async def count_tokens(self) -> int:
         """Return the number of tokens in the prompt, without generating."""
@@ -70,7 +63,8 @@ class ResponseGeneration:
             self._context, self._body.model, self._conversation.messages, self._options, rename=self._rename
         )
 
-    async def _frames(self) -> AsyncIterator[bytes]:
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield the response's events as they come."""
         async with self._generation() as generation:
             async for batch in generation:
                 if frames := self._events.encode([*self._output.add(batch)]):
@@ -161,7 +155,7 @@ async def start_generation(context: RequestContext, body: ResponseRequest) -> Re
 async def create_response(context: RequestContext, body: ResponseRequest) -> Reply:
     """Answer a conversation, and store the response."""
     response = await start_generation(context, body)
-    return response.stream() if body.stream else await response.whole()
+    return await response.reply(stream=body.stream)
 
 
 @endpoint("POST", "/v1/responses/input_tokens", aliases=create_response.aliases, response_type=InputTokens)
