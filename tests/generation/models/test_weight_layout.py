@@ -1,6 +1,8 @@
 """Weights that are stored transposed on a Linux CPU: the same numbers, at a layout that its BLAS reads faster."""
 
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -9,7 +11,7 @@ from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_lm.models import deepseek_v3, llama, qwen3, qwen3_moe
 
-from lmwire_worker.models.weights import store_transposed
+from lmwire_worker.models.weights import read_weights, store_transposed
 from support.models.small_networks import small_network
 
 MIXED = {
@@ -77,3 +79,13 @@ def test_quantized_weights_keep_their_layout() -> None:
     before = layer.weight
     store_transposed(layer)
     assert layer.weight is before
+
+
+@pytest.mark.skipif(mx.default_device() != mx.cpu, reason="a GPU reads many weights at once")
+def test_few_weights_are_read_before_their_copies_are_made() -> None:
+    """The next ones take the memory that the copies make free."""
+    network = nn.Sequential(*(nn.Linear(1024, 1024, bias=False) for _ in range(4)))
+    store_transposed(network)
+    read: list[int] = []
+    read_weights(network, Path(), lambda _stage, current, *_: read.append(current))
+    assert {after - before for before, after in pairwise(read)} == {0, 4 * 2**20}

@@ -18,6 +18,9 @@ from ..engine.interface import Report
 
 READ_BYTES: Final = 256 * 2**20
 """Bytes read between two reports. A cancel waits for the next report."""
+_CPU_READ_BYTES: Final = 2 * 2**20
+"""The same on a CPU. `store_transposed` copies a weight after it was read, and the next ones are read into the memory
+that becomes free: to get fresh memory takes longer than the copy."""
 _CONVERTED: Final = (
     "float16 becomes float32, which doubles its size: a CPU computes quantized models many times slower in float16. "
     "`dtype` of the load (--dtype) chooses otherwise: bfloat16 keeps the size, and float16 changes nothing"
@@ -46,7 +49,8 @@ def read_weights(
     weights = [weight for weight in _weights(network) if id(weight) not in there]
     total = sum(weight.nbytes for weight in weights)
     done = 0
-    for group in _groups(weights, 1 if singly else READ_BYTES):
+    most = _CPU_READ_BYTES if mx.default_device() == mx.cpu else READ_BYTES
+    for group in _groups(weights, 1 if singly else most):
         report("read", done, total, "bytes")
         try:
             mx.eval(group)
