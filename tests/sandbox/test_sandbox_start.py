@@ -46,3 +46,14 @@ def test_a_sandbox_keeps_the_bytecode_of_its_modules(tmp_path: Path) -> None:
     assert {path.name.partition(".")[0] for path in tmp_path.rglob("lmwire_worker/sandbox/*.pyc")} >= {
         *("jinja", "template_compiler", "template_lexer")
     }
+
+
+@pytest.mark.slow
+def test_a_reader_of_pdfs_keeps_the_bytecode_of_its_library(tmp_path: Path) -> None:
+    """Each PDF has a process of its own, which would compile the whole library."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-P", "-m", "lmwire_worker.sandbox.pdf_text"]
+    done = subprocess.run(command, input=b"", check=True, stdout=subprocess.PIPE, env=environment, timeout=SECONDS)
+    assert done.stdout.startswith(b'{"problem"')
+    assert any(tmp_path.rglob("pypdf/*.pyc"))

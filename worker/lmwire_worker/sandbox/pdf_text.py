@@ -13,6 +13,10 @@ import signal
 import sys
 from typing import Any, Final
 
+# Here and not where it is used: later, the limit on files would keep Python from storing its bytecode for the next PDF.
+from pypdf import PdfReader
+from pypdf.errors import DependencyError, FileNotDecryptedError
+
 MAX_BYTES: Final = 24 * 2**20
 MAX_PAGES: Final = 1000
 MAX_CHARACTERS: Final = 512 * 1024
@@ -29,9 +33,6 @@ def read_text(content: bytes) -> dict[str, Any]:
     Args:
         content: The file.
     """
-    from pypdf import PdfReader
-    from pypdf.errors import DependencyError, FileNotDecryptedError
-
     if len(content) > MAX_BYTES:
         return {"problem": f"it is larger than {MAX_BYTES // 2**20} MiB"}
     try:
