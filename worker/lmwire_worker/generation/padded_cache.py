@@ -18,7 +18,7 @@ import mlx.core as mx
 from mlx_lm.models.cache import BatchKVCache, KVCache, create_attention_mask, dynamic_roll
 
 ROOM: Final = 256
-"""The columns of an array are a multiple of this number."""
+"""New arrays have a multiple of so many columns."""
 _PADDINGS: Final = 64
 """Number of paddings whose arrays are kept. A step uses one for each length bucket."""
 
@@ -47,7 +47,7 @@ class PaddedKVCache(BatchKVCache):
         self._resize(size)
 
     def _resize(self, size: int) -> None:
-        self._idx = size
+        self._idx = size  # some models read it by this name
         self.offset: Any = self._padding.lengths(size) if self._padding.is_any else size
 
     @property
