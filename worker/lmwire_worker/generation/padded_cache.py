@@ -18,7 +18,7 @@ import mlx.core as mx
 from mlx_lm.models.cache import BatchKVCache, KVCache, create_attention_mask, dynamic_roll
 
 ROOM: Final = 256
-"""New arrays have a multiple of so many columns."""
+"""The columns of a new array are a multiple of this number."""
 _PADDINGS: Final = 64
 """Number of paddings whose arrays are kept. A step uses one for each length bucket."""
 
