@@ -241,6 +241,16 @@ def test_a_request_shares_the_prompt_of_an_answer_that_goes_on(simulation: Simul
     same(shared, apart)
 
 
+def test_of_two_answers_the_one_whose_prompt_is_more_alike_is_shared(simulation: Simulation) -> None:
+    beginning, go_on = tokens(600, 0), {"max_tokens": 200, "ignore_eos": True}
+    prompts = [beginning[:100] + tokens(600, 1), beginning + tokens(40, 2), beginning + tokens(40, 3)]
+    arrivals = [
+        Arrival(number // 2 * 100 * FAST.fixed_s, Generate(prompt=prompt, **go_on))
+        for number, prompt in enumerate(prompts)
+    ]
+    assert simulation.run(arrivals, FAST).computed <= 1.1 * fewest(arrivals)
+
+
 def test_a_prompt_is_stored_once_with_its_answer(simulation: Simulation) -> None:
     simulation.run(burst(1, 600, 40), FAST)
     stats = simulation.runner.cache_stats()

@@ -52,19 +52,16 @@ class SharedPrefill:
         """
         if not self._cache.may_share(request.first):
             return None
-        rows = [row for row in self._table.in_batch if self._may_lead(row)]
-        shared, row = max(
-            ((self._shared(request, row), row) for row in rows),
-            key=lambda pair: (pair[0], pair[1].computed_tokens),
-            default=(0, None),
-        )
-        if row is None or shared < MIN_SHARED_TOKENS:
-            return None
+        rows = [row for row in self._table.in_batch if self._cache.may_share(row)]
+        in_work = [(self._shared(request, row), row) for row in rows if _is_in_work(row)]
+        shared, row = max(in_work, key=lambda pair: pair[0], default=(0, None))
         known = self._cache.known_tokens(request.first)
-        if row.computed_tokens < known:
+        if not self._cache.needs_snapshots:
+            complete = [row for row in rows if not _is_in_work(row)]
+            if longer := self._find_complete(request, complete, max(shared, known)):
+                return longer
+        if row is None or shared < MIN_SHARED_TOKENS or row.computed_tokens < known:
             return None
-        if not _is_in_work(row):
-            return Leader(row, shared, is_worth_waiting=False) if shared - known >= MIN_SHARED_TOKENS else None
         ends = [tokens for tokens in self._followers_of(row) if tokens > shared - MIN_SHARED_TOKENS]
         end = min(ends)
         is_longer = len(row.prompt) > len(request.first.prompt) + MIN_SHARED_TOKENS
@@ -76,8 +73,18 @@ class SharedPrefill:
         waits = row.computed_tokens < until and saved > 0 and self._is_worth_a_chunk(saved)
         return Leader(row, until, bool(waits))
 
-    def _may_lead(self, row: Sequence) -> bool:
-        return self._cache.may_share(row) and (_is_in_work(row) or not self._cache.needs_snapshots)
+    def _find_complete(self, request: ActiveRequest, rows: list[Sequence], known: int) -> Leader | None:
+        """Return the complete prompt that shares the most tokens, if these are enough beyond the `known` ones."""
+        end = known + MIN_SHARED_TOKENS
+        beginning = _beginning(request.first, end)
+        if beginning is None:
+            return None
+        # To find where two prompts differ takes many comparisons.
+        similar = [row for row in rows if _beginning(row, end) == beginning]
+        if not similar:
+            return None
+        row = max(similar, key=lambda row: self._shared(request, row))
+        return Leader(row, len(row.prompt), is_worth_waiting=False)
 
     def _followers_of(self, row: Sequence) -> list[int]:
         if row not in self._followers:
@@ -97,3 +104,8 @@ class SharedPrefill:
 def _is_in_work(row: Sequence) -> bool:
     """Return whether a row's prompt is incomplete, and no answer has begun."""
     return row.computed_tokens < len(row.prompt) - 1 and not row.generated
+
+
+def _beginning(row: Sequence, tokens: int) -> list[int] | None:
+    """Return the first tokens of a prompt, as they are cached; None if it has no more than these."""
+    return row.cache_key(row.prompt)[:tokens] if len(row.prompt) > tokens else None
