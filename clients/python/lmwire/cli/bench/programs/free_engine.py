@@ -1,10 +1,13 @@
-"""A worker whose engine costs nothing, so that only the path of its events takes time: `python free_engine.py`.
+"""A worker whose engine costs nothing, so that only the path of its events takes time: `python free_engine.py [MS]`.
 
 Each step gives every request one word. The mock's own step costs as much as an event's whole way through the worker.
+With MS, a step waits for a device that takes MS milliseconds, and that computes the next step meanwhile.
 """
 
+import sys
 from collections.abc import Callable
 from itertools import cycle
+from time import perf_counter, sleep
 from typing import Final
 
 from lmwire_protocol import Generate, Load
@@ -26,10 +29,18 @@ WORDS: Final = ("one ", "two ", "three ", "four ")
 
 
 class FreeRunner(MockRunner):
-    """Gives each request one word a step, until it has `max_tokens` of them."""
+    """Gives each request one word a step, until it has `max_tokens` of them.
 
-    def __init__(self, load: Load) -> None:
+    Args:
+        load: The load.
+        step_s: Time that a device takes for a step, in seconds; 0 for no device.
+    """
+
+    def __init__(self, load: Load, step_s: float) -> None:
         super().__init__(load, 0.0, Script())
+        self._step_s = step_s
+        self._due = 0.0
+        """When the device has computed the step that was started last."""
         self._left: dict[int, int] = {}
         """The words that each request still gets, by its key."""
         self._words = cycle(enumerate(WORDS))
@@ -50,6 +61,8 @@ class FreeRunner(MockRunner):
 
     def step(self) -> list[RunnerEvent]:
         """Return the next word for each request."""
+        if self._step_s:
+            self._wait()
         place, word = next(self._words)
         events: list[RunnerEvent] = []
         for key, left in list(self._left.items()):
@@ -65,15 +78,26 @@ class FreeRunner(MockRunner):
         del self._left[key]
         return []
 
+    def _wait(self) -> None:
+        """Start the next step, which the device computes when it is free, and wait for the one before it."""
+        now, due = perf_counter(), self._due
+        self._due = max(now, due) + self._step_s
+        sleep(max(0.0, due - now))
+
 
 class FreeLoader(MockModelLoader):
     """Opens `FreeRunner`s."""
 
+    step_s = 0.0
+    """See `FreeRunner`."""
+
     def open(self, request: Load, report: Report, release_current_model: Callable[[], None]) -> FreeRunner:
         """Return a runner. See `lmwire_worker.engine.interface.ModelLoader`."""
         release_current_model()
-        return FreeRunner(request)
+        return FreeRunner(request, self.step_s)
 
 
 if __name__ == "__main__":
-    WorkerProcess(isolate_stdio(), Log(), FreeLoader()).run()
+    loader = FreeLoader()
+    loader.step_s = float(sys.argv[1]) / 1000 if sys.argv[1:] else 0.0
+    WorkerProcess(isolate_stdio(), Log(), loader).run()

@@ -108,10 +108,11 @@ class WorkerProcess(BenchmarkProcess):
 
     Args:
         options: The worker's command line.
+        command: The command that runs the worker.
     """
 
-    def __init__(self, *options: str) -> None:
-        super().__init__([*WORKER, *options])
+    def __init__(self, *options: str, command: Sequence[str] = WORKER) -> None:
+        super().__init__([*command, *options])
 
     def resident_bytes(self) -> int:
         """Return the memory of the worker's process, in bytes."""
