@@ -48,6 +48,7 @@ def test_a_file_of_conversations_is_added_once(page: ChatPage) -> None:
     expect(page.text()).to_have_text("Or so.")
     expect(page.answer().get_by_label("Version 2 of 2")).to_be_visible()
     page.reload()
+    expect(page.text()).to_have_text("Or so.")
     expect(page.text(page.answered("alpha"))).to_have_text("alpha")
     expect(page.tab.locator(".period")).to_have_text("Today")
 
