@@ -45,6 +45,11 @@ FIGURES = {
         "spawn to hello answered, median",
         "cancel to terminal while decoding, 99th percentile",
         "engine without cost to Python client, against json.loads",
+        *(
+            f"{many} beside a device of {step_ms} ms a step, against it alone"
+            for step_ms in (1, 5, 20)
+            for many in ("1 stream", "32 streams")
+        ),
     ],
     "generation": [
         "32 streams of JSON of 8 schemas, against plain ones",

@@ -30,8 +30,6 @@ _STREAMS: Final = 32
 """Streams that share these events."""
 _DEVICES_MS: Final = (1, 5, 20)
 """Milliseconds that a step takes on the simulated devices: those of a tiny, a small and a large model."""
-_DEVICE_S: Final = 2.0
-"""Length of an answer on such a device, in seconds."""
 CLOCK_TICK_S: Final = 0.01
 """Unit in which systems count processor time, in seconds. A tiny model needs less."""
 
@@ -53,7 +51,7 @@ def measure(folder: Path, tokens: int, rounds: int) -> Iterator[Result]:
     yield cancel
     yield _event_path(rounds)
     for step_ms in _DEVICES_MS:
-        yield from _beside_device(step_ms, rounds)
+        yield from _beside_device(step_ms, tokens, rounds)
 
 
 def _against_library(
@@ -161,12 +159,11 @@ async def _client_rate() -> float:
         return sum(counts) / (perf_counter() - started)
 
 
-def _beside_device(step_ms: int, rounds: int) -> Iterator[Result]:
+def _beside_device(step_ms: int, tokens: int, rounds: int) -> Iterator[Result]:
     """Measure whether what the process does beside a step keeps a device waiting."""
-    steps = int(1000 * _DEVICE_S / step_ms)
     with WorkerProcess(str(step_ms), command=python_command(free_engine.__name__)) as worker:
         worker.ask(Load(path="mock"))
         for streams, name in ((1, "1 stream"), (_STREAMS, f"{_STREAMS} streams")):
             alone = 1000 * streams / step_ms
-            pairs = [(alone, worker.rate(workload.greedy(streams, steps))) for _ in range(rounds)]
+            pairs = [(alone, worker.rate(workload.greedy(streams, tokens))) for _ in range(rounds)]
             yield speed_ratio(f"{name} beside a device of {step_ms} ms a step, against it alone", pairs, 0.95, "tok/s")
