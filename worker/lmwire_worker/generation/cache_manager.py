@@ -150,8 +150,8 @@ class CacheManager:
     def stores_prompt(self, sequence: Sequence) -> bool:
         """Return whether to store a sequence's prompt at its checkpoints, and not only with the answer.
 
-        To store it costs a copy of each layer, and twice as much in two parts. A request that could use it before the
-        answer's end gets it from the batch; see `SharedPrefill`.
+        Each store copies a part of every layer, and a later hit joins all parts. So one store for both is quicker. A
+        request that could use the prompt before the answer's end gets it from the batch; see `SharedPrefill`.
         """
         pinned, checked = sequence.request.cache == "pin", sequence.unverified_hit is not None
         return self.needs_snapshots or pinned or checked

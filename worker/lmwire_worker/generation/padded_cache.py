@@ -71,7 +71,7 @@ class PaddedKVCache(BatchKVCache):
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Append the keys and values of next tokens [B, heads, T, width], and return all of them."""
         start, end = self._idx, self._idx + keys.shape[2]
-        every = _with_room(self.keys, keys, start, end), _with_room(self.values, values, start, end)
+        every = with_room(self.keys, keys, start, end), with_room(self.values, values, start, end)
         self.keys, self.values = every
         for array, new in zip(every, (keys, values), strict=True):
             array[..., start:end, :] = new
@@ -95,7 +95,7 @@ class PaddedKVCache(BatchKVCache):
         announced, self._announced = self._announced, ()
         if not any(announced):
             return
-        shifts = index_array(tuple(announced))[:, None]
+        shifts = _as_array(tuple(announced))[:, None]
         self.keys, self.values = (dynamic_roll(array, shifts, axis=2) for array in (self.keys, self.values))
         self._place([own + more for own, more in zip(self.padding, announced, strict=True)], self._idx)
 
@@ -106,7 +106,7 @@ class PaddedKVCache(BatchKVCache):
         padding = [self.padding[index] for index in batch_indices]
         least = min(padding)
         if self.keys is not None and self.values is not None:
-            rows = index_array(tuple(batch_indices))
+            rows = _as_array(tuple(batch_indices))
             self.keys, self.values = (array[..., least:, :][rows] for array in (self.keys, self.values))
         self._place([own - least for own in padding], self._idx - least)
 
@@ -150,8 +150,15 @@ class PaddedKVCache(BatchKVCache):
         self._place(padding, size)
 
 
-def _with_room(array: mx.array | None, new: mx.array, start: int, end: int) -> mx.array:
-    """Return an array with `start` columns of another one, and room for `end` of the form of `new`."""
+def with_room(array: mx.array | None, new: mx.array, start: int, end: int) -> mx.array:
+    """Return an array that begins with another one's first columns, and has room for more.
+
+    Args:
+        array: The other array; None for none.
+        new: An array of the form of the columns that follow.
+        start: Number of the first columns.
+        end: Number of columns that must have room.
+    """
     if array is not None and array.shape[2] >= end:
         return array
     room = mx.zeros((*new.shape[:2], rounded(end) - start, new.shape[3]), new.dtype)
@@ -213,6 +220,6 @@ def _padding_of(columns: tuple[int, ...]) -> _Padding:
 
 
 @lru_cache(1)
-def index_array(indices: tuple[int, ...]) -> mx.array:
-    """Return indices as an array, which all layers use in turn."""
-    return mx.array(indices)
+def _as_array(numbers: tuple[int, ...]) -> mx.array:
+    """Return numbers of rows or columns as an array, which all layers use in turn."""
+    return mx.array(numbers)

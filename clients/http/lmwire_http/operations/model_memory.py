@@ -95,5 +95,5 @@ def _type_of(capabilities: Sequence[str]) -> Literal["llm", "embedding", "transc
 MODEL_MEMORY: Final[Sequence[Endpoint]] = (
     load_model,
     unload_model,
-    *(replace(endpoint, path=_LM_STUDIO + endpoint.path) for endpoint in (load_model, unload_model)),
+    *(replace(each, path=_LM_STUDIO + each.path) for each in (load_model, unload_model)),
 )

@@ -2,7 +2,7 @@
 
 A step appends as many columns to every row as its longest row has new tokens. A column without a token of its row is
 a hole: the mask hides it, and positions do not count it. So a step copies nothing. Once there are many holes, or rows
-come and go, the tokens move together, and the caches become mlx-lm's again.
+come and go, the tokens move together, and the caches get their padded form again.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,10 @@ from typing import Any, Final
 import mlx.core as mx
 
 from ..caches import to_batched
-from ..padded_cache import PaddedKVCache
+from ..padded_cache import PaddedKVCache, with_room
 
 MAX_HOLES: Final = 256
-"""Columns without a token that the longest row may have. mlx-lm's caches make room for as many at a time."""
-ROOM: Final = 256
-"""Number of columns for which a cache makes room."""
+"""Columns without a token that the longest row may have. A cache makes room for as many at a time."""
 
 
 class Columns:
@@ -104,7 +102,7 @@ class UnevenKVCache:
         """Append the keys and values of next tokens [B, heads, T, width], and return all of them."""
         start = self._columns.end
         end = start + keys.shape[2]
-        every = _with_room(self.keys, keys, end), _with_room(self.values, values, end)
+        every = with_room(self.keys, keys, start, end), with_room(self.values, values, start, end)
         self.keys, self.values = every
         for array, new in zip(every, (keys, values), strict=True):
             array[..., start:end, :] = new
@@ -123,15 +121,6 @@ class UnevenKVCache:
     def nbytes(self) -> int:
         """Size of the arrays, in bytes."""
         return self.keys.nbytes + self.values.nbytes if self.keys is not None and self.values is not None else 0
-
-
-def _with_room(array: mx.array | None, new: mx.array, columns: int) -> mx.array:
-    """Return an array with room for `columns` columns of the form of `new`."""
-    if array is not None and array.shape[2] >= columns:
-        return array
-    have = 0 if array is None else array.shape[2]
-    more = mx.zeros((*new.shape[:2], -(-(columns - have) // ROOM) * ROOM, new.shape[3]), new.dtype)
-    return more if array is None else mx.concatenate([array, more], axis=2)
 
 
 def to_uneven(caches: Sequence[Any]) -> tuple[list[UnevenKVCache], Columns]:
