@@ -1,4 +1,4 @@
-"""Attention on CUDA: answers under a mask by a kernel, and prompts without a plan for each length of the context.
+"""Attention on CUDA: answers by a kernel, and prompts without a plan for each length of the context.
 
 MLX lets cuDNN attend for a prompt. That plans for each new shape, and the length of the context is a part of it. A plan
 takes 50 to 80 ms on an H200, and a chunk of a prompt 10 to 20 ms. Hardly two chunks have the same length before them.
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import mlx.core as mx
 
+from .decode_attention import attend_once, suits_kernel
 from .device_memory import device_bytes
-from .masked_attention import attend_masked, suits_kernel
 
 MAX_SCORES: Final = 2**27
 """Maximum scores that are in memory at once. With 28 layers, more take as long to write and read as a plan."""
@@ -52,9 +52,10 @@ def attend(
         sinks: A further score of each head, which takes a part of the attention; None without.
         options: Other arguments of MLX's function, which takes the call then.
     """
-    is_plain = sinks is None and not options
-    if is_plain and isinstance(mask, mx.array) and suits_kernel(queries, keys, values, mask):
-        return attend_masked(queries, keys, values, scale, mask)
+    if sinks is None and not options:
+        array = None if isinstance(mask, str) else mask  # one query attends to all that is before it
+        if suits_kernel(queries, keys, values, array):
+            return attend_once(queries, keys, values, scale, array)
     rows, heads, tokens, width = queries.shape
     if tokens == 1 or options or not _needs_no_plan(queries, keys, values):
         return _fused(queries, keys, values, scale=scale, mask=mask, sinks=sinks, **options)

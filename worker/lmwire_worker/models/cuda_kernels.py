@@ -1,0 +1,45 @@
+"""Kernels of our own on CUDA. MLX compiles them at their first use, and keeps them on the disk."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import mlx.core as mx
+
+LANES: Final = 32
+"""Threads of a warp."""
+_TYPES: Final = {mx.float16: "__half", mx.bfloat16: "__nv_bfloat16", mx.float32: "float"}
+
+
+def new_kernel(
+    name: str,
+    source: str,
+    inputs: Sequence[str],
+    dtype: mx.Dtype,
+    outputs: Sequence[str] = ("out",),
+    *,
+    any_order: bool = False,
+    **constants: int,
+) -> Callable[..., list[mx.array]]:
+    """Return a kernel.
+
+    The constants are a part of the source: as arguments of each call they would take longer than the call.
+
+    Args:
+        name: The kernel's name.
+        source: The body of its function.
+        inputs: Names of its inputs.
+        dtype: The type that the source calls `T`.
+        outputs: Names of its outputs.
+        any_order: The source reads inputs in any memory order. MLX copies them otherwise.
+        constants: Other names that the source uses.
+    """
+    head = [f"using T = {_TYPES[dtype]};", *(f"constexpr int {key} = {value:d};" for key, value in constants.items())]
+    lines = [*head, *(line.strip() for line in source.splitlines())]  # MLX hashes all of it at each call
+    kernel: Any = mx.fast.cuda_kernel(
+        name=name,
+        input_names=list(inputs),
+        output_names=list(outputs),
+        source="\n".join(lines),
+        ensure_row_contiguous=not any_order,
+    )
+    return kernel
