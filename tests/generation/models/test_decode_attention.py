@@ -1,4 +1,4 @@
-"""The CUDA kernel for one query of each row, against MLX's attention in float32. It runs where there is a GPU."""
+"""The CUDA kernel for one query of each row, against MLX's attention in float32: on a GPU, and its source on a CPU."""
 
 from typing import Any
 
@@ -47,6 +47,25 @@ def test_it_is_as_exact_as_its_type(dtype: mx.Dtype, shape: tuple[int, ...], mas
         assert_exact(found, q, k, v, mask=own)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mask_rows", [0, 1, 3], ids=["no mask", "one mask", "a mask for each row"])
+@pytest.mark.parametrize("context", [1, 37, 300])
+def test_its_source_is_right_on_a_cpu(context: int, mask_rows: int, emulated_kernels: None) -> None:
+    q = mx.random.normal((3, 1, 4, 64)).swapaxes(1, 2)
+    k, v = (mx.random.normal((3, 2, context + 5, 64))[:, :, :context] for _ in "kv")
+    mask = mx.random.uniform(shape=(max(mask_rows, 1), 1, 1, context)) > 0.5
+    mask[..., 0] = True
+    own = mask if mask_rows else None
+    mx.eval(q, k, v, mask)
+    assert_exact(attend_once(q, k, v, SCALE, own), q, k, v, mask=own)
+
+
+@pytest.mark.slow
+def test_its_source_gives_zeros_where_nothing_is_attended_to(emulated_kernels: None) -> None:
+    q, k = mx.ones((1, 2, 1, 64)), mx.ones((1, 2, 5, 64))
+    assert not attend_once(q, k, k, SCALE, mx.zeros((1, 1, 1, 5), mx.bool_)).any().item()
+
+
 @needs_cuda
 def test_the_same_input_has_the_same_bits() -> None:
     q, k, v = (mx.random.normal((2, 4, tokens, 64)).astype(mx.bfloat16) for tokens in (1, 6000, 6000))
@@ -71,10 +90,11 @@ def test_a_query_that_attends_to_nothing_gets_zeros() -> None:
 @pytest.mark.parametrize(
     ("rows", "context", "mask", "suits"),
     [
-        (1, UNMASKED_CONTEXTS.start, None, True),
-        (1, UNMASKED_CONTEXTS.start - 1, None, False),
-        (1, UNMASKED_CONTEXTS.stop - 1, None, True),
-        (1, UNMASKED_CONTEXTS.stop, None, False),
+        (2, UNMASKED_CONTEXTS.start, None, True),
+        (1, UNMASKED_CONTEXTS.start, None, False),
+        (2, UNMASKED_CONTEXTS.start - 1, None, False),
+        (2, UNMASKED_CONTEXTS.stop - 1, None, True),
+        (2, UNMASKED_CONTEXTS.stop, None, False),
         (64, MAX_UNMASKED_KEYS // 64 // 4, None, True),
         (64, MAX_UNMASKED_KEYS // 64 // 4 + 1, None, False),
         (64, 5000, mx.ones((64, 1, 1, 5000), mx.bool_), True),

@@ -1,4 +1,8 @@
-"""Kernels of our own on CUDA. MLX compiles them at their first use, and keeps them on the disk."""
+"""Kernels of our own on CUDA.
+
+MLX compiles each at its first use in a process, which takes about a second, and keeps none of them on the disk. So they
+are few, and what differs between layers is an argument.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,25 +15,17 @@ _TYPES: Final = {mx.float16: "__half", mx.bfloat16: "__nv_bfloat16", mx.float32:
 
 
 def new_kernel(
-    name: str,
-    source: str,
-    inputs: Sequence[str],
-    dtype: mx.Dtype,
-    outputs: Sequence[str] = ("out",),
-    *,
-    any_order: bool = False,
-    **constants: int,
+    name: str, source: str, inputs: Sequence[str], dtype: mx.Dtype, *, any_order: bool = False, **constants: int
 ) -> Callable[..., list[mx.array]]:
-    """Return a kernel.
+    """Return a kernel with one output, `out`.
 
-    The constants are a part of the source: as arguments of each call they would take longer than the call.
+    The constants are a part of the source: MLX takes long to read them as arguments of each call.
 
     Args:
         name: The kernel's name.
         source: The body of its function.
         inputs: Names of its inputs.
         dtype: The type that the source calls `T`.
-        outputs: Names of its outputs.
         any_order: The source reads inputs in any memory order. MLX copies them otherwise.
         constants: Other names that the source uses.
     """
@@ -38,7 +34,7 @@ def new_kernel(
     kernel: Any = mx.fast.cuda_kernel(
         name=name,
         input_names=list(inputs),
-        output_names=list(outputs),
+        output_names=["out"],
         source="\n".join(lines),
         ensure_row_contiguous=not any_order,
     )

@@ -31,7 +31,6 @@ _KEYS: Final = 4
 """Keys that a warp reads at once."""
 _DTYPES: Final = (mx.float16, mx.bfloat16, mx.float32)
 
-_INPUTS: Final = ("q", "k", "v", "mask", "scale")
 _SOURCE: Final = """
 constexpr int ITEMS = WIDTH / 32;  // of a lane
 constexpr int ALIGNMENT = (ITEMS & (ITEMS - 1)) ? sizeof(T) : sizeof(T) * ITEMS;
@@ -41,6 +40,7 @@ struct alignas(ALIGNMENT) Pack { T items[ITEMS]; };
 int lane = threadIdx.x, warp = threadIdx.y;
 int head = blockIdx.x, row = blockIdx.y;
 int heads = q_shape[1], context = k_shape[2];
+bool is_masked = mask_shape[3] == context;
 int group = head / (heads / k_shape[1]);
 const T* query = q + row * q_strides[0] + head * q_strides[1];
 const T* keys = k + row * k_strides[0] + group * k_strides[1];
@@ -65,7 +65,7 @@ for (int i = warp * KEYS; i < context; i += WARPS * KEYS) {
     bool any = false;
     #pragma unroll
     for (int u = 0; u < KEYS; u++) {
-        is_allowed[u] = i + u < context && (!MASKED || allowed[(i + u) * mask_strides[3]]);
+        is_allowed[u] = i + u < context && (!is_masked || allowed[(i + u) * mask_strides[3]]);
         any |= is_allowed[u];
     }
     if (!any) continue;
@@ -136,8 +136,9 @@ def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.a
 
 
 def _is_small(keys: mx.array) -> bool:
+    """Return whether the kernel is faster than cuDNN. A single row is not worth the time to compile it."""
     rows, groups, context, _ = keys.shape
-    return context in UNMASKED_CONTEXTS and rows * groups * context <= MAX_UNMASKED_KEYS
+    return rows > 1 and context in UNMASKED_CONTEXTS and rows * groups * context <= MAX_UNMASKED_KEYS
 
 
 def _suits(mask: mx.array, queries: mx.array, keys: mx.array) -> bool:
@@ -165,7 +166,7 @@ def attend_once(
         mask: True where a query attends, of shape (rows or 1, 1, 1, context); None for everywhere.
     """
     rows, heads, _, width = queries.shape
-    [attended] = _kernel(queries.dtype, width, mask is not None)(
+    [attended] = _kernel(queries.dtype, width)(
         inputs=[queries, keys, values, _no_mask() if mask is None else mask, _as_array(scale)],
         grid=(LANES * heads, _WARPS * rows, 1),
         threadgroup=(LANES, _WARPS, 1),
@@ -176,9 +177,10 @@ def attend_once(
 
 
 @lru_cache
-def _kernel(dtype: mx.Dtype, width: int, is_masked: bool) -> Callable[..., list[mx.array]]:
-    constants = {"WIDTH": width, "WARPS": _WARPS, "KEYS": _KEYS, "MASKED": is_masked}
-    return new_kernel("decode_attention", _SOURCE, _INPUTS, dtype, any_order=True, **constants)
+def _kernel(dtype: mx.Dtype, width: int) -> Callable[..., list[mx.array]]:
+    inputs = ["q", "k", "v", "mask", "scale"]
+    constants = {"WIDTH": width, "WARPS": _WARPS, "KEYS": _KEYS}
+    return new_kernel("decode_attention", _SOURCE, inputs, dtype, any_order=True, **constants)
 
 
 @lru_cache(64)
@@ -188,4 +190,5 @@ def _as_array(scale: float) -> mx.array:
 
 @lru_cache(1)
 def _no_mask() -> mx.array:
+    """Return what stands for no mask: it does not have the size of a context."""
     return mx.array([[[[True]]]])

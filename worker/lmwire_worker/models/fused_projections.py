@@ -13,8 +13,6 @@ from typing import Any, Final
 import mlx.core as mx
 from mlx import nn
 
-from .skinny_product import split_output
-
 NAMES: Final = (
     ("q_proj", "k_proj", "v_proj"),
     ("gate_proj", "up_proj"),
@@ -100,7 +98,7 @@ class _FusedLayers:
             self._outputs.clear()
             if self._is_whole:
                 self._input = input
-                self._outputs = dict(enumerate(split_output(self._layer, input, self._ends)))
+                self._outputs = dict(enumerate(mx.split(self._layer(input), self._ends, axis=-1)))
         output = self._outputs.pop(part, None)
         if not self._outputs:
             self._input = None  # that of a long prompt would stay in memory

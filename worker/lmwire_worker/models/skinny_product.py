@@ -9,9 +9,8 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragme
 inputs in any order. So each lane takes eight that lie side by side, of the weights and of the tokens alike.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
 import mlx.core as mx
@@ -33,10 +32,9 @@ _DTYPES: Final = (mx.float16, mx.bfloat16)
 _MIN_CAPABILITY: Final = 8
 """The compute capability from which the tensor cores take 16 inputs of these types."""
 
-_INPUTS: Final = ("x", "w", "bias")
 _SOURCE: Final = """
 constexpr int TILES = OUTPUTS / 16, GROUPS = TOKENS / 8;
-__shared__ float found[WARPS][TOKENS][OUTPUTS + 4];  // four more, so that lanes write to different banks
+__shared__ float parts[WARPS][TOKENS][OUTPUTS + 4];  // four more, so that lanes write to different banks
 int lane = threadIdx.x, warp = threadIdx.y, place = lane / 4, share = lane % 4 * 8;
 int outputs = w_shape[0], inputs = w_shape[1], tokens = 1;
 for (int i = 0; i < x_ndim - 1; i++) tokens *= x_shape[i];
@@ -88,18 +86,15 @@ for (int k = warp * 32; k < inputs; k += WARPS * 32) {
 for (int t = 0; t < TILES; t++)
     for (int j = 0; j < GROUPS; j++)
         for (int i = 0; i < 4; i++)
-            found[warp][8 * j + lane % 4 * 2 + i % 2][16 * t + i / 2 * 8 + place] = sums[t][j][i];
+            parts[warp][8 * j + lane % 4 * 2 + i % 2][16 * t + i / 2 * 8 + place] = sums[t][j][i];
 __syncthreads();
 for (int i = warp * 32 + lane; i < tokens * OUTPUTS; i += WARPS * 32) {
     int token = i / OUTPUTS, output = i % OUTPUTS;
     int at = first + output;
     if (at >= outputs) continue;
-    float sum = BIASED ? float(bias[at]) : 0.0f;
-    for (int j = 0; j < WARPS; j++) sum += found[j][token][output];
-    int part = 0;
-    while (at >= ends[part]) part++;
-    int begin = part ? ends[part - 1] : 0;
-    parts[part][int64_t(token) * (ends[part] - begin) + at - begin] = T(sum);
+    float sum = bias_ndim == 1 ? float(bias[at]) : 0.0f;  // the weights stand for no bias
+    for (int j = 0; j < WARPS; j++) sum += parts[j][token][output];
+    out[int64_t(token) * outputs + at] = T(sum);
 }
 """
 
@@ -120,24 +115,8 @@ _plain: Any = nn.Linear.__call__
 def _call(self: Any, x: mx.array) -> mx.array:
     """Return a linear layer's output."""
     if suits_kernel(x, self["weight"]):
-        return multiply(x, self["weight"], self.get("bias"))[0]
+        return multiply(x, self["weight"], self.get("bias"))
     return _plain(self, x)
-
-
-def split_output(layer: Any, x: mx.array, ends: list[int]) -> list[mx.array]:
-    """Return a linear layer's output in parts.
-
-    The kernel writes each to an array of its own. A part of a larger array would be copied by what reads it.
-
-    Args:
-        layer: The layer, plain or quantized.
-        x: Its input.
-        ends: The ends of all parts but the last.
-    """
-    if type(layer) is nn.Linear and nn.Linear.__call__ is _call and suits_kernel(x, layer["weight"]):
-        return multiply(x, layer["weight"], layer.get("bias"), ends)
-    parts: Any = mx.split(layer(x), ends, axis=-1)
-    return parts
 
 
 def suits_kernel(x: mx.array, weight: mx.array) -> bool:
@@ -152,43 +131,35 @@ def suits_kernel(x: mx.array, weight: mx.array) -> bool:
     )
 
 
-def multiply(x: mx.array, weight: mx.array, bias: mx.array | None = None, ends: Sequence[int] = ()) -> list[mx.array]:
-    """Return the output of a linear layer for a few tokens, in parts.
+def multiply(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.array:
+    """Return the output of a linear layer for a few tokens.
 
     Args:
         x: The tokens, of shape (..., inputs).
         weight: The weights, of shape (outputs, inputs).
         bias: The bias, of shape (outputs,); None without.
-        ends: The ends of all parts but the last.
     """
-    product = _product(x.shape, (*ends, weight.shape[0]), x.dtype, bias is not None)
-    return product(x, weight, weight if bias is None else bias)
+    [product] = _product(x.shape, weight.shape[0], x.dtype)(x, weight, weight if bias is None else bias)
+    return product
 
 
 @lru_cache(1024)
-def _product(
-    shape: tuple[int, ...], ends: tuple[int, ...], dtype: mx.Dtype, is_biased: bool
-) -> Callable[..., list[mx.array]]:
+def _product(shape: tuple[int, ...], outputs: int, dtype: mx.Dtype) -> Callable[..., list[mx.array]]:
     """Return a product as a compiled function, whose call takes a third of a kernel's call."""
-    kernel = _kernel(ends[:-1], dtype, is_biased)
-    widths = [end - start for start, end in pairwise((0, *ends))]
 
     def run(*inputs: mx.array) -> list[mx.array]:
-        return kernel(
+        return _kernel(dtype)(
             inputs=list(inputs),
-            grid=(LANES * -(-ends[-1] // _OUTPUTS), _WARPS, 1),
+            grid=(LANES * -(-outputs // _OUTPUTS), _WARPS, 1),
             threadgroup=(LANES, _WARPS, 1),
-            output_shapes=[(*shape[:-1], width) for width in widths],
-            output_dtypes=[dtype] * len(widths),
+            output_shapes=[(*shape[:-1], outputs)],
+            output_dtypes=[dtype],
         )
 
     return mx.compile(run)
 
 
-@lru_cache(64)
-def _kernel(ends: tuple[int, ...], dtype: mx.Dtype, is_biased: bool) -> Callable[..., list[mx.array]]:
-    names = [f"out{index}" for index in range(1 + len(ends))]
-    places = f"T* parts[] = {{{', '.join(names)}}};\nint ends[] = {{{', '.join([*map(str, ends), 'w_shape[0]'])}}};\n"
-    constants = {"TOKENS": MAX_TOKENS, "OUTPUTS": _OUTPUTS, "WARPS": _WARPS, "BIASED": is_biased}
-    is_brain = dtype == mx.bfloat16
-    return new_kernel("skinny_product", places + _SOURCE, _INPUTS, dtype, names, BRAIN=is_brain, **constants)
+@lru_cache
+def _kernel(dtype: mx.Dtype) -> Callable[..., list[mx.array]]:
+    constants = {"TOKENS": MAX_TOKENS, "OUTPUTS": _OUTPUTS, "WARPS": _WARPS, "BRAIN": dtype == mx.bfloat16}
+    return new_kernel("skinny_product", _SOURCE, ["x", "w", "bias"], dtype, **constants)
