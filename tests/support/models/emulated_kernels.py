@@ -31,7 +31,7 @@ def emulated_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class EmulatedKernel:
-    """What `mlx.core.fast.cuda_kernel` returns. It takes the same arguments, and computes at once.
+    """A kernel as `mlx.core.fast.cuda_kernel` returns it. It takes the same arguments, and computes at once.
 
     Args:
         name: The kernel's name.
