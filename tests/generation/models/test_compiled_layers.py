@@ -119,9 +119,17 @@ def test_an_architecture_with_an_attention_of_its_own_stays_as_it_is() -> None:
     assert not compile_if_faster(network)
 
 
-def ticks(plain_s: float, compiled_s: float) -> Callable[[], float]:
-    """Return a clock of one trial, whose runs take these times: in turns, and the last two the other way round."""
-    runs = [plain_s, compiled_s, 1.0, 1.0, compiled_s, plain_s]
+def ticks(plain_s: float, compiled_s: float, *later: tuple[float, float]) -> Callable[[], float]:
+    """Return a clock of one trial.
+
+    Args:
+        plain_s: Duration of the plain layers' first run, in seconds.
+        compiled_s: That of the compiled ones.
+        later: Durations in later turns, of the compiled layers and the plain ones; in one turn the same, if there are
+            none.
+    """
+    later = later or ((compiled_s, plain_s),)
+    runs = [plain_s, compiled_s, 1.0, 1.0, *itertools.chain.from_iterable(later)]
     times = itertools.accumulate(itertools.chain.from_iterable((0.0, seconds) for seconds in runs))
     return lambda: next(times)
 
@@ -137,6 +145,24 @@ def test_a_trial_decides_whether_they_are_used(plain_s: float, compiled_s: float
     assert compile_if_faster(network, ticks(plain_s, compiled_s)) == are_used
     assert ([type(layer) for layer in network.layers] == classes) == (not are_used)
     assert all(isinstance(layer, plain) for layer, plain in zip(network.layers, classes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("later", "are_used"),
+    [
+        ([(0.030, 0.041)], True),
+        ([(0.042, 0.041), (0.030, 0.041)], True),
+        ([(0.041, 0.040)] * 4 + [(0.039, 0.040)], True),
+        ([(0.041, 0.040)] * 5, False),
+        ([(0.041, 0.040), (0.041, 0.030)], False),
+    ],
+    ids=["a clear lead", "a delayed turn", "a close race", "a lost one", "a clear loss"],
+)
+def test_a_trial_goes_on_while_the_sides_are_close(later: list[tuple[float, float]], are_used: bool) -> None:
+    clock = ticks(0.040, 0.042, *later)
+    assert compile_if_faster(build("llama"), clock) == are_used
+    with pytest.raises(StopIteration):  # it takes no more turns, and no fewer
+        clock()
 
 
 class Counting(llama.TransformerBlock):

@@ -30,6 +30,10 @@ PATIENCE: Final = 100
 MAX_STEP_S: Final = 0.012
 """Maximum duration of a step, in seconds. A longer one waits for the device, and the load would wait for the trial."""
 TRIAL_STEPS: Final = 4
+TRIAL_TURNS: Final = 5
+CLEAR_LEAD: Final = 0.1
+"""Share of the time by which one side must be faster for a trial to end before its last turn. A machine with other
+programs delays a few steps by more."""
 _Shape = tuple[tuple[int, ...], bool]
 """The shape of a layer's input, and whether all rows have as many tokens."""
 _PARAMETERS: Final = ("self", "x", "mask", "cache")
@@ -79,7 +83,13 @@ def _passes_trial(network: Any, layers: "CompiledLayers", clock: Callable[[], fl
     for one, other in ((plain, compiled), (run(2, is_on=False), run(2, is_on=True))):
         if not mx.array_equal(one.logits, other.logits).item():
             return False
-    return min(compiled.seconds, run(1, is_on=True).seconds) < min(plain.seconds, run(1, is_on=False).seconds)
+    plain_s, compiled_s = plain.seconds, compiled.seconds
+    for _ in range(TRIAL_TURNS):
+        compiled_s = min(compiled_s, run(1, is_on=True).seconds)
+        plain_s = min(plain_s, run(1, is_on=False).seconds)
+        if abs(plain_s - compiled_s) > CLEAR_LEAD * plain_s:
+            break
+    return compiled_s < plain_s
 
 
 def _run(network: Any, rows: int, clock: Callable[[], float]) -> _Run:
