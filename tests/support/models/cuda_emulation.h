@@ -1,5 +1,9 @@
 // What the CUDA kernels of lmwire use, for a CPU. The threads of a block are fibers of one thread: each runs until it has
 // to wait for others, and then the next one does. Each lane of the tensor cores' product holds what the PTX manual says.
+#ifdef __APPLE__
+#define _XOPEN_SOURCE 700  // for fibers
+#define _DARWIN_C_SOURCE
+#endif
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -136,9 +136,9 @@ def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.a
 
 
 def _is_small(keys: mx.array) -> bool:
-    """Return whether the kernel is faster than cuDNN. A single row is not worth the time to compile it."""
+    """Return whether the kernel is faster than cuDNN."""
     rows, groups, context, _ = keys.shape
-    return rows > 1 and context in UNMASKED_CONTEXTS and rows * groups * context <= MAX_UNMASKED_KEYS
+    return context in UNMASKED_CONTEXTS and rows * groups * context <= MAX_UNMASKED_KEYS
 
 
 def _suits(mask: mx.array, queries: mx.array, keys: mx.array) -> bool:
