@@ -1,5 +1,6 @@
 """A tokenizer that takes endless time or memory is refused before a library of the worker reads it."""
 
+import copy
 import itertools
 import json
 import random
@@ -65,6 +66,16 @@ def test_an_unusual_tokenizer_is_refused_where_no_process_would_use_it(tmp_path:
     folder = write_tokenizer(tmp_path, plain() | {"pre_tokenizer": splitting("x|y")})
     with pytest.raises(RequestError, match="not known to take linear time"):
         check_tokenizer(folder, trust_remote_code=False, must_be_linear=True)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [{"type": []}, {"type": {}}, {"type": "Split", "pattern": {"Regex": ["x"]}}],
+    ids=["list", "object", "regex"],
+)
+def test_a_step_without_a_name_is_not_linear(step: dict[str, Any]) -> None:
+    content = plain() | {"pre_tokenizer": step}
+    assert not read_program(Path("tokenizer.json"), json.dumps(content).encode()).is_linear
 
 
 @pytest.mark.parametrize("count", [30_000, 100_000])
@@ -136,7 +147,7 @@ def _spoil(content: bytes, draw: random.Random) -> bytes:
         while isinstance(place, dict | list) and place:
             key: Any = draw.choice(list(place)) if isinstance(place, dict) else draw.randrange(len(place))
             if not isinstance(place[key], dict | list) or draw.random() < 0.3:
-                place[key] = draw.choice(VALUES)
+                place[key] = copy.deepcopy(draw.choice(VALUES))  # the next wild value may come into it
                 break
             place = place[key]
     return json.dumps(whole).encode()

@@ -278,7 +278,11 @@ def _texts(step: dict[str, Any]) -> Iterator[str]:
 
 def _is_linear_step(step: dict[str, Any]) -> bool:
     pattern = _pattern(step).get("Regex")
-    return step.get("type") in LINEAR_STEPS and (pattern is None or pattern in LINEAR_PATTERNS)
+    return _is_one_of(step.get("type"), LINEAR_STEPS) and (pattern is None or _is_one_of(pattern, LINEAR_PATTERNS))
+
+
+def _is_one_of(value: Any, names: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in names  # a list from a hostile file has no hash
 
 
 def _is_linear(program: _Program, steps: list[list[dict[str, Any]]], longest: int) -> bool:
