@@ -5,6 +5,7 @@
 #define _DARWIN_C_SOURCE
 #endif
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +14,33 @@
 #include <vector>
 
 using std::min;
-using __half = _Float16;
+// IEEE's binary16, which some compilers lack on some processors.
+struct __half {
+    uint16_t bits;
+
+    explicit __half(float number) {
+        uint32_t all = std::bit_cast<uint32_t>(number), size = all & 0x7fffffff;
+        if (size >= 0x47800000)
+            size = size > 0x7f800000 ? 0x7e00 : 0x7c00;
+        else if (size < 0x38800000)  // subnormal: the addition rounds
+            size = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000;
+        else
+            size = (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13;
+        bits = uint16_t(all >> 16 & 0x8000) | uint16_t(size);
+    }
+
+    operator float() const {
+        uint32_t size = uint32_t(bits & 0x7fff) << 13, exponent = size & 0x0f800000;
+        if (exponent == 0x0f800000)
+            size += 0x70000000;
+        else if (exponent)
+            size += 0x38000000;
+        else
+            size = std::bit_cast<uint32_t>(std::bit_cast<float>(size + 0x38800000) - std::bit_cast<float>(0x38800000));
+        return std::bit_cast<float>(size | uint32_t(bits & 0x8000) << 16);
+    }
+};
+
 struct uint4 { uint32_t x, y, z, w; };
 struct Shape { const int* sizes; int operator[](int i) const { return sizes[i]; } };
 struct Strides { const int64_t* steps; int64_t operator[](int i) const { return steps[i]; } };
@@ -90,10 +117,7 @@ inline void launch(int gx, int gy, int threads_y, std::function<void()> body) {
 inline int own() { return current->thread.y * LANES + current->thread.x; }
 
 inline float number(uint32_t pair, int index) {
-    uint16_t bits = uint16_t(pair >> (16 * index));
-    __half value;
-    memcpy(&value, &bits, 2);
-    return float(value);
+    return std::bit_cast<__half>(uint16_t(pair >> (16 * index)));
 }
 
 // m16n8k16: C += A B, of which each lane has 8 numbers of A, 4 of B and 4 of C.
