@@ -18,6 +18,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def command(bundle: Path) -> list[str]:
-    """Return the start of a command that runs the bundle with an empty environment."""
-    return ["/usr/bin/env", "-i", "PATH=", str(bundle / "lmwire")]
+def command(bundle: Path, tmp_path: Path) -> list[str]:
+    """Return the start of a command that runs the bundle with nothing in its environment but an empty home."""
+    return ["/usr/bin/env", "-i", "PATH=", f"HOME={tmp_path}", str(bundle / "lmwire")]

@@ -194,7 +194,8 @@ def test_a_models_reports_have_the_tokens_that_were_cached(tiny_server: Server, 
     text = f"The parts of {path} are counted. " * 20
     prompt: Any = {"messages": [{"role": "user", "content": text}]} if path == CHAT else {"prompt": text}
     options = {"model": "builtin:tiny", "max_tokens": 2, "stream_options": {"include_usage": True}}
-    for is_cached in (False, True):
+    counts: list[int] = []
+    for _ in range(3):
         with RawClient(tiny_server.url) as client:
             start_stream(client, path, return_progress=True, **prompt, **options)
             lines = client.read_until(b"[DONE]").decode().splitlines()
@@ -203,4 +204,6 @@ def test_a_models_reports_have_the_tokens_that_were_cached(tiny_server: Server, 
         reports = [event["prompt_progress"] for event in read if "prompt_progress" in event]
         assert {report["cache"] for report in reports} == {cached}
         assert reports[-1]["processed"] == reports[-1]["total"] == read[-1]["usage"]["prompt_tokens"]
-        assert (cached > 0) == is_cached
+        counts.append(cached)
+    assert counts[0] == 0
+    assert any(counts[1:]), "a hit now and then is computed anew, as a check"
