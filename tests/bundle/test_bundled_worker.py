@@ -131,7 +131,11 @@ def test_files_and_multiprocessing_run_in_the_program(command: list[str], tmp_pa
     done = run(command, "-P", str(script), "one", "two")
     # Other programs that lmwire starts do not get the bundle's libraries.
     assert done.stdout.split("] ")[0] + "]" == "['one', 'two']", done.stderr
-    assert set(done.stdout.split("[")[-1].strip("]\n").replace("'", "").split(", ")) <= {"PATH", "SSL_CERT_FILE"}
+    assert set(done.stdout.split("[")[-1].strip("]\n").replace("'", "").split(", ")) <= {
+        "HOME",
+        "PATH",
+        "SSL_CERT_FILE",
+    }
 
 
 def test_packages_have_their_metadata(command: list[str], tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A conversation with a worker: its messages so far, and the next answer."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -219,7 +219,7 @@ class ChatSession:
 
 
 @contextmanager
-def _held_interrupts() -> Iterator[None]:
+def _held_interrupts() -> Generator[None]:
     """Let a Ctrl-C in the block come at its end."""
     held: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
