@@ -3,11 +3,11 @@ from typing import Any, Final
 import pytest
 
 from random_model import write_model
-from support.models.emulated_kernels import emulated_kernels
+from support.models.emulated_kernels import cuda_kernels
 from support.process.one_core import on_one_core
 from support.runners.generation_runners import FolderOf, RunnerOf, runners
 
-__all__ = ["emulated_kernels", "on_one_core"]
+__all__ = ["cuda_kernels", "on_one_core"]
 
 FEWER_LAYERS: Final[dict[str, dict[str, Any]]] = {
     "llama": {"num_hidden_layers": 1},

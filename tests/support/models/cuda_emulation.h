@@ -14,10 +14,12 @@
 #include <vector>
 
 using std::min;
+
 // IEEE's binary16, which some compilers lack on some processors.
 struct __half {
     uint16_t bits;
 
+    __half() = default;
     explicit __half(float number) {
         uint32_t all = std::bit_cast<uint32_t>(number), size = all & 0x7fffffff;
         if (size >= 0x47800000)
@@ -39,6 +41,19 @@ struct __half {
             size = std::bit_cast<uint32_t>(std::bit_cast<float>(size + 0x38800000) - std::bit_cast<float>(0x38800000));
         return std::bit_cast<float>(size | uint32_t(bits & 0x8000) << 16);
     }
+};
+
+// The upper half of a float's bits.
+struct __nv_bfloat16 {
+    uint16_t bits;
+
+    __nv_bfloat16() = default;
+    explicit __nv_bfloat16(float number) {
+        uint32_t all = std::bit_cast<uint32_t>(number);
+        bits = uint16_t((all + 0x7fff + (all >> 16 & 1)) >> 16);
+    }
+
+    operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 
 struct uint4 { uint32_t x, y, z, w; };
@@ -116,12 +131,12 @@ inline void launch(int gx, int gy, int threads_y, std::function<void()> body) {
 
 inline int own() { return current->thread.y * LANES + current->thread.x; }
 
-inline float number(uint32_t pair, int index) {
-    return std::bit_cast<__half>(uint16_t(pair >> (16 * index)));
+template <class T> float number(uint32_t pair, int index) {
+    return std::bit_cast<T>(uint16_t(pair >> (16 * index)));
 }
 
 // m16n8k16: C += A B, of which each lane has 8 numbers of A, 4 of B and 4 of C.
-inline void multiply(float* c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+template <class T> void multiply(float* c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
     Barrier& warp = warps[current->thread.y];
     uint32_t taken[] = {a0, a1, a2, a3, b0, b1};
     memcpy(&fragments[6 * own()], taken, sizeof taken);
@@ -133,7 +148,7 @@ inline void multiply(float* c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a
             int holder = k % 8 / 2;
             uint32_t a = fragments[6 * (first + row % 8 * 4 + holder) + (row >= 8) + 2 * (k >= 8)];
             uint32_t b = fragments[6 * (first + column * 4 + holder) + 4 + (k >= 8)];
-            c[i] += number(a, k % 2) * number(b, k % 2);
+            c[i] += number<T>(a, k % 2) * number<T>(b, k % 2);
         }
     }
     wait(warp);
@@ -143,7 +158,7 @@ inline void multiply(float* c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a
 #define threadIdx (emulation::current->thread)
 #define blockIdx emulation::block
 #define __shared__ static
-#define asm(...) emulation::multiply(sum, a, b, c, d, p, q)  // the names of the kernel's function
+#define asm(...) emulation::multiply<T>(sum, a, b, c, d, p, q)  // the names of the kernel's function
 
 inline void __syncthreads() { emulation::wait(emulation::all); }
 inline const uint4& __ldg(const uint4* at) { return *at; }

@@ -17,13 +17,17 @@ from lmwire_worker.models import decode_attention, skinny_product
 from ..process.programs import program
 
 _HEADER: Final = Path(__file__).with_name("cuda_emulation.h")
-_TYPES: Final = {mx.float16: "__half", mx.float32: "float", mx.bool_: "bool"}
+_TYPES: Final = {mx.float16: "__half", mx.bfloat16: "__nv_bfloat16", mx.float32: "float", mx.bool_: "bool"}
 _MAX_AXES: Final = 8
+_ALIGNMENT: Final = 256
+"""Alignment of a GPU's memory, in bytes."""
 
 
 @pytest.fixture
-def emulated_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the worker's kernels run on a CPU in a test."""
+def cuda_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the worker's CUDA kernels run in a test: on a GPU, or else emulated."""
+    if mx.cuda.is_available():
+        return
     monkeypatch.setattr(mx.fast, "cuda_kernel", EmulatedKernel)
     monkeypatch.setattr(mx, "compile", lambda function: function)  # they need values
     for module, name in ((decode_attention, "_kernel"), (skinny_product, "_kernel"), (skinny_product, "_product")):
@@ -61,8 +65,8 @@ class EmulatedKernel:
     ) -> list[mx.array]:
         """Return the output."""
         [dtype], [shape] = output_dtypes, output_shapes
-        arrays = [np.ascontiguousarray(each) if self._copies else np.array(each, copy=None) for each in inputs]
-        out = np.array(mx.full(shape, 7, dtype))  # what it does not write is wrong
+        arrays = [(np.ascontiguousarray if self._copies else _aligned)(_to_numpy(each)) for each in inputs]
+        out = _to_numpy(mx.full(shape, 7, dtype))  # what it does not write is wrong
         run = _compile(self._text([_TYPES[each.dtype] for each in inputs], _TYPES[dtype]))
         (columns, rows, _), (lanes, warps, _) = grid, threadgroup
         steps = [[step // each.itemsize for step in each.strides] for each in arrays]
@@ -74,7 +78,7 @@ class EmulatedKernel:
             (ctypes.c_int * len(arrays))(*(each.ndim for each in arrays)),
             ctypes.c_void_p(out.ctypes.data),
         )
-        return [mx.array(out)]
+        return [mx.array(out).view(dtype)]
 
     def _text(self, types: Sequence[str], out_type: str) -> str:
         """Return a program with the function `run`, which computes the kernel for inputs of these types."""
@@ -94,6 +98,20 @@ class EmulatedKernel:
                 {self._source}
             }});
         }}"""
+
+
+def _to_numpy(array: mx.array) -> Any:
+    """Return an array's memory. NumPy has no bfloat16, so its numbers come as their bits."""
+    return np.array(array.view(mx.uint16) if array.dtype == mx.bfloat16 else array, copy=None)
+
+
+def _aligned(array: Any) -> Any:
+    """Return a copy with the same strides. It begins where a GPU's memory does, so that vectors can be read there."""
+    extent = array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
+    memory = np.empty(extent + _ALIGNMENT, np.uint8)
+    copy = np.ndarray(array.shape, array.dtype, memory, -memory.ctypes.data % _ALIGNMENT, array.strides)
+    copy[...] = array
+    return copy
 
 
 def _padded(kind: Any, rows: Sequence[Sequence[int]]) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import mlx.core as mx
 
-from .decode_attention import attend_once, suits_kernel
+from .cuda import uses_cuda
+from .decode_attention import attend_one_query, suits_kernel
 from .device_memory import device_bytes
 
 MAX_SCORES: Final = 2**27
@@ -27,7 +28,7 @@ _fused: Any = mx.fast.scaled_dot_product_attention
 
 def replace_attention() -> None:
     """Let `attend` do the attention of all models on CUDA. Does nothing on other devices."""
-    if mx.default_device() == mx.gpu and mx.cuda.is_available():
+    if uses_cuda():
         mx.fast.scaled_dot_product_attention = attend  # pyrefly: ignore[bad-assignment] : it takes more options
 
 
@@ -52,10 +53,9 @@ def attend(
         sinks: A further score of each head, which takes a part of the attention; None without.
         options: Other arguments of MLX's function, which takes the call then.
     """
-    if sinks is None and not options:
-        array = None if isinstance(mask, str) else mask  # one query attends to all that is before it
-        if suits_kernel(queries, keys, values, array):
-            return attend_once(queries, keys, values, scale, array)
+    is_plain = sinks is None and not options
+    if is_plain and not isinstance(mask, str) and suits_kernel(queries, keys, values, mask):
+        return attend_one_query(queries, keys, values, scale, mask)
     rows, heads, tokens, width = queries.shape
     if tokens == 1 or options or not _needs_no_plan(queries, keys, values):
         return _fused(queries, keys, values, scale=scale, mask=mask, sinks=sinks, **options)

@@ -31,6 +31,7 @@ MAX_STEP_S: Final = 0.012
 """Maximum duration of a step, in seconds. A longer one waits for the device, and the load would wait for the trial."""
 TRIAL_STEPS: Final = 4
 TRIAL_TURNS: Final = 5
+"""Maximum number of turns in which the two sides are compared."""
 CLEAR_LEAD: Final = 0.1
 """Share of the time by which one side must be faster for a trial to end before its last turn. A machine with other
 programs delays a few steps by more."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import mlx.core as mx
 
-from .cuda_kernels import LANES, new_kernel
+from .cuda import LANES, new_kernel
 
 SHORT_CONTEXT: Final = 4096
 MIN_BLOCKS: Final = 128
@@ -122,7 +122,7 @@ for (int item = warp * 32 + lane; item < WIDTH; item += WARPS * 32) {
 
 
 def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.array | None) -> bool:
-    """Return whether `attend_once` computes these on this device. The arguments are those of `attend_once`."""
+    """Return whether `attend_one_query` is faster than MLX. The arguments are those of `attend_one_query`."""
     _, _, tokens, width = queries.shape
     return (
         tokens == 1
@@ -131,7 +131,6 @@ def suits_kernel(queries: mx.array, keys: mx.array, values: mx.array, mask: mx.a
         and queries.dtype in _DTYPES
         and queries.dtype == keys.dtype == values.dtype
         and (_is_small(keys) if mask is None else _suits(mask, queries, keys))
-        and mx.cuda.is_available()
     )
 
 
@@ -151,7 +150,7 @@ def _suits(mask: mx.array, queries: mx.array, keys: mx.array) -> bool:
     )
 
 
-def attend_once(
+def attend_one_query(
     queries: mx.array, keys: mx.array, values: mx.array, scale: float, mask: mx.array | None = None
 ) -> mx.array:
     """Return the attention of one query of each row and head.

@@ -13,6 +13,8 @@ from typing import Any, Final
 import mlx.core as mx
 from mlx import nn
 
+from .cuda import uses_cuda
+
 NAMES: Final = (
     ("q_proj", "k_proj", "v_proj"),
     ("gate_proj", "up_proj"),
@@ -28,7 +30,7 @@ _ARRAYS: Final = ("weight", "scales", "biases", "bias")
 
 def fusing_is_faster() -> bool:
     """Return whether fused projections are faster on this device. They were measured on CUDA alone."""
-    return mx.default_device() == mx.gpu and mx.cuda.is_available()
+    return uses_cuda()
 
 
 def fuse_projections(network: nn.Module) -> None:

@@ -16,13 +16,13 @@ from typing import Any, Final
 import mlx.core as mx
 from mlx import nn
 
-from .cuda_kernels import LANES, new_kernel
+from .cuda import LANES, new_kernel, uses_cuda
 
 MAX_TOKENS: Final = 32
 """Maximum tokens of a product. For more, cuBLAS reads the weights faster."""
 MAX_WEIGHTS: Final = 2**24
 """Maximum number of weights. For more, cuBLAS gains as much on the device as it costs the process."""
-_STRIDE: Final = 32
+_INPUTS: Final = 32
 """Inputs that a warp reads at once. Those of a layer must be a multiple of them."""
 _OUTPUTS: Final = 32
 """Outputs of a block."""
@@ -101,12 +101,8 @@ for (int i = warp * 32 + lane; i < tokens * OUTPUTS; i += WARPS * 32) {
 
 def replace_linear() -> None:
     """Let the kernel do the products of all linear layers that it suits. Does nothing on other devices."""
-    if mx.default_device() == mx.gpu and mx.cuda.is_available() and _has_tensor_cores():
+    if uses_cuda() and int(mx.device_info().get("compute_capability_major", 0)) >= _MIN_CAPABILITY:
         nn.Linear.__call__ = _call
-
-
-def _has_tensor_cores() -> bool:
-    return int(mx.device_info().get("compute_capability_major", 0)) >= _MIN_CAPABILITY
 
 
 _plain: Any = nn.Linear.__call__
@@ -126,7 +122,7 @@ def suits_kernel(x: mx.array, weight: mx.array) -> bool:
         inputs < x.size <= MAX_TOKENS * inputs  # for a single token, MLX has a kernel too
         and x.dtype == weight.dtype
         and x.dtype in _DTYPES
-        and inputs % _STRIDE == 0
+        and inputs % _INPUTS == 0
         and weight.size <= MAX_WEIGHTS
     )
 

@@ -6,6 +6,7 @@ import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
+from ...models.cuda import uses_cuda
 from ..caches import merge_caches, name_special_caches
 from .row_group import compute_chunks
 
@@ -27,7 +28,7 @@ MAX_LOGIT_DEVIATION: Final = 0.2
 
 def compiles_each_shape() -> bool:
     """Return whether the device compiles kernels for each shape. On CUDA, cuDNN and cuBLAS plan for tens of ms."""
-    return mx.default_device() == mx.gpu and mx.cuda.is_available()
+    return uses_cuda()
 
 
 def round_shape(rows: int, length: int, cached_tokens: int = 0) -> tuple[int, int]:

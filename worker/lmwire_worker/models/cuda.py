@@ -1,7 +1,7 @@
-"""Kernels of our own on CUDA.
+"""CUDA: whether networks run on it, and how lmwire's own kernels for it are made.
 
-MLX compiles each at its first use in a process, which takes about a second, and keeps none of them on the disk. So they
-are few, and what differs between layers is an argument.
+MLX compiles each kernel at its first use in a process, which takes about a second, and keeps none of them on the disk.
+So they are few, and what differs between layers is an argument.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,11 @@ import mlx.core as mx
 LANES: Final = 32
 """Threads of a warp."""
 _TYPES: Final = {mx.float16: "__half", mx.bfloat16: "__nv_bfloat16", mx.float32: "float"}
+
+
+def uses_cuda() -> bool:
+    """Return whether networks run on CUDA."""
+    return mx.default_device() == mx.gpu and mx.cuda.is_available()
 
 
 def new_kernel(
