@@ -102,5 +102,8 @@ def test_it_does_what_it_is_made_for(tokens: int, outputs: int, inputs: int, dty
     assert suits_kernel(mx.zeros((tokens, 1, inputs), dtype), mx.zeros((outputs, inputs), dtype)) == suits
 
 
-def test_an_input_of_another_type_is_left_to_mlx() -> None:
-    assert not suits_kernel(mx.zeros((2, 64)), mx.zeros((64, 64), mx.bfloat16))
+def test_layers_of_several_types_are_left_to_mlx() -> None:
+    x, weight = mx.zeros((2, 64), mx.bfloat16), mx.zeros((64, 64), mx.bfloat16)
+    assert not suits_kernel(x.astype(mx.float32), weight)
+    assert not suits_kernel(x, weight, mx.zeros(64))
+    assert suits_kernel(x, weight, mx.zeros(64, mx.bfloat16))

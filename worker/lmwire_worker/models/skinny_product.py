@@ -110,17 +110,17 @@ _plain: Any = nn.Linear.__call__
 
 def _call(self: Any, x: mx.array) -> mx.array:
     """Return a linear layer's output."""
-    if suits_kernel(x, self["weight"]):
-        return multiply(x, self["weight"], self.get("bias"))
-    return _plain(self, x)
+    weight, bias = self["weight"], self.get("bias")
+    return multiply(x, weight, bias) if suits_kernel(x, weight, bias) else _plain(self, x)
 
 
-def suits_kernel(x: mx.array, weight: mx.array) -> bool:
-    """Return whether `multiply` is faster than MLX. The arguments are those of `multiply`."""
+def suits_kernel(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> bool:
+    """Return whether `multiply` is faster than MLX, with the same type. The arguments are those of `multiply`."""
     inputs = x.shape[-1]
     return (
         inputs < x.size <= MAX_TOKENS * inputs  # for a single token, MLX has a kernel too
         and x.dtype == weight.dtype
+        and (bias is None or x.dtype == bias.dtype)
         and x.dtype in _DTYPES
         and inputs % _INPUTS == 0
         and weight.size <= MAX_WEIGHTS
