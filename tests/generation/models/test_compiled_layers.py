@@ -88,6 +88,56 @@ def test_so_they_do_for_rows_of_different_lengths(name: str) -> None:
     assert all(compiled_shapes(network))
 
 
+class Spaced:
+    """A network that does something between its layers: it scales their inputs."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+        self.layers = network.layers
+
+    def __call__(self, tokens: mx.array, cache: list[Any]) -> mx.array:
+        x = self.network.model.embed_tokens(tokens)
+        for layer, own in zip(self.layers, cache, strict=True):
+            x = layer(x * 1.5, "causal" if tokens.shape[1] > 1 else None, own)
+        return x
+
+
+def count_first_halves(network: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that receives the index of each layer whose first half is computed by itself."""
+    alone: list[int] = []
+    for index, layer in enumerate(network.layers):
+        compiled = layer.halves.compiled_before
+
+        def run(*arrays: mx.array, index: int = index, compiled: Any = compiled) -> Any:
+            alone.append(index)
+            return compiled(*arrays)
+
+        monkeypatch.setattr(layer.halves, "compiled_before", run)
+    return alone
+
+
+def test_a_layer_begins_the_one_that_takes_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build("llama")
+    CompiledLayers(network, patience=0)
+    cache = make_prompt_cache(network)
+    network(mx.array([[1]]), cache=cache)
+    alone = count_first_halves(network, monkeypatch)
+    network(mx.array([[2]]), cache=cache)
+    assert alone == [0]
+
+
+def test_it_does_not_where_something_stands_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build("llama")
+    spaced = Spaced(network)
+    plain = decode(spaced, make_prompt_cache(network), 2)
+    CompiledLayers(network, patience=0)
+    assert mx.array_equal(decode(spaced, make_prompt_cache(network), 2), plain)
+    alone = count_first_halves(network, monkeypatch)
+    spaced(mx.array([[2]] * 2), make_prompt_cache(network))
+    assert alone == [0, 1]
+    assert not any(layer.halves.begun for layer in network.layers)
+
+
 def test_a_shape_that_has_come_often_is_compiled_one_layer_in_each_step() -> None:
     network = build("llama")
     CompiledLayers(network, patience=3)

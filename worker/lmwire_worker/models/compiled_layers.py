@@ -2,7 +2,8 @@
 
 A GPU computes a step of few tokens faster than the process can start its operations. MLX compiles functions whose
 arrays keep their shapes, which leaves less to start. Between two steps only the caches grow, so a layer becomes two
-functions: one from its input to its queries, keys and values, and one from the attention's result to its output.
+functions: one from its input to its queries, keys and values, and one from the attention's result to its output. The
+second one goes on to the next layer's queries, keys and values where nothing stands between the layers.
 
 Neither is written anew for an architecture. The layer's own code is traced twice, with a cache and an attention that
 take its arrays or give others. A layer that does anything else with them stays as it is.
@@ -13,7 +14,7 @@ import operator
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -127,12 +128,17 @@ class CompiledLayers:
         self._plain: list[tuple[weakref.ref[Any], type]] = []
         self._offset = -1
         self._offset_array = mx.array(0)
+        previous: _Halves | None = None
         for index, layer in enumerate(getattr(network, "layers", ())):
             plain = type(layer)
+            halves = None
             if tuple(inspect.signature(plain.__call__).parameters) == _PARAMETERS:
                 layer.__class__ = _compiled_class(plain)
-                layer.halves = _Halves(layer, index, self)
+                layer.halves = halves = _Halves(layer, index, self)
                 self._plain.append((weakref.ref(layer), plain))
+            if previous:
+                previous.following = halves
+            previous = halves
 
     @property
     def count(self) -> int:
@@ -175,15 +181,25 @@ class _CompiledLayer(nn.Module):
         halves = self.halves
         if not halves.are_ready(x, cache):
             return self.call_plain(x, mask, cache)
-        queries, keys, values = halves.before(x, halves.layers.offset_array(cache.offset))
+        offset = halves.layers.offset_array(cache.offset)
+        queries, keys, values = halves.begin(x, offset)
         keys, values = cache.update_and_fetch(keys, values)
         attended = mx.fast.scaled_dot_product_attention(queries, keys, values, mask=mask, **halves.options)
-        return halves.after(x, attended)
+        return halves.end(x, attended, offset)
 
     def call_plain(self, x: mx.array, mask: Any, cache: Any) -> Any:
         """Return what the layer's own code does."""
         plain: Any = super()
         return plain.__call__(x, mask, cache)
+
+
+class _Begun(NamedTuple):
+    """The first half of a layer, computed with the layer before it."""
+
+    x: mx.array
+    offset: mx.array
+    arrays: Sequence[mx.array]
+    """The queries, keys and values."""
 
 
 class _Halves:
@@ -199,14 +215,23 @@ class _Halves:
         self.layers = layers
         self.options: dict[str, Any] = {}
         """The options that the layer gives its attention, beside the arrays and the mask."""
+        self.following: _Halves | None = None
+        """The functions of the layer that takes this one's output; None for none."""
+        self.begun: _Begun | None = None
+        """The part of this layer that the one before has computed."""
         self._layer = weakref.ref(layer)
         self._index = index
         self._seen: Counter[_Shape] = Counter()
         """Steps by shape, until it is compiled."""
         self._compiled: set[_Shape] = set()
+        self._alone: set[_Shape] = set()
+        """Those of them for which the layer before gives its output to something else, or has another position."""
+        self._shape: _Shape | None = None
+        """The shape of the step that runs."""
         self._can_compile = True
-        self.before: Any = mx.compile(self._before)
-        self.after: Any = mx.compile(self._after)
+        self.compiled_before: Any = mx.compile(self._before)
+        self.compiled_after: Any = mx.compile(self._after)
+        self.compiled_through: Any = mx.compile(self._through)
 
     @property
     def shapes(self) -> int:
@@ -225,6 +250,7 @@ class _Halves:
             return False  # a recurrent state, or quantized keys and values
         shape = x.shape, isinstance(offset, int)
         if shape in self._compiled:
+            self._shape = shape
             return True
         if not self._can_compile or x.shape[1] > MAX_TOKENS:
             return False
@@ -234,15 +260,49 @@ class _Halves:
             return False
         self._can_compile = self._compile(x, cache)
         if self._can_compile:
+            self._shape = shape
             self._compiled.add(shape)
             self.layers.have_compiled = True
         return self._can_compile
 
+    def can_begin(self, shape: _Shape) -> bool:
+        """Return whether the layer before may compute this one's first half."""
+        return shape in self._compiled and shape not in self._alone
+
+    def begin(self, x: mx.array, offset: mx.array) -> Sequence[mx.array]:
+        """Return the queries, keys and values.
+
+        Args:
+            x: The layer's input [B, T, D].
+            offset: Position of the next tokens.
+        """
+        begun, self.begun = self.begun, None
+        if begun and begun.x is x and begun.offset is offset:
+            return begun.arrays
+        if begun and self._shape:
+            self._alone.add(self._shape)
+        return self.compiled_before(x, offset)
+
+    def end(self, x: mx.array, attended: mx.array, offset: mx.array) -> mx.array:
+        """Return the layer's output, and begin the next layer if it is compiled for its shape.
+
+        Args:
+            x: The layer's input [B, T, D].
+            attended: The attention's result.
+            offset: Position of the next tokens.
+        """
+        following = self.following
+        if following is None or self._shape is None or not following.can_begin(self._shape):
+            return self.compiled_after(x, attended)
+        output, *arrays = self.compiled_through(x, attended, offset)
+        following.begun = _Begun(output, offset, arrays)
+        return output
+
     def _compile(self, x: mx.array, cache: Any) -> bool:
         """Trace both functions for the shape of `x`, and return whether that works. Changes nothing else."""
         try:
-            queries, _, values = self.before(x, self.layers.offset_array(cache.offset))
-            self.after(x, mx.zeros((*queries.shape[:-1], values.shape[-1]), queries.dtype))
+            queries, _, values = self.compiled_before(x, self.layers.offset_array(cache.offset))
+            self.compiled_after(x, mx.zeros((*queries.shape[:-1], values.shape[-1]), queries.dtype))
         except Exception:  # whatever the layer's own code does with arrays that have no values
             return False
         return True
@@ -275,6 +335,11 @@ class _Halves:
         if calls != 1:
             raise _UnsupportedError
         return output
+
+    def _through(self, x: mx.array, attended: mx.array, offset: mx.array) -> Sequence[mx.array]:
+        assert self.following is not None
+        output = self._after(x, attended)
+        return output, *self.following._before(output, offset)
 
     def _traced(self) -> Any:
         layer = self._layer()
