@@ -1,13 +1,22 @@
 """The CUDA kernel for linear layers of few tokens, against MLX in float32."""
 
-from collections.abc import Iterator
+import weakref
 
 import mlx.core as mx
 import pytest
 from mlx import nn
 
 from lmwire_worker.models import skinny_product
-from lmwire_worker.models.skinny_product import MAX_TOKENS, MAX_WEIGHTS, multiply, replace_linear, suits_kernel
+from lmwire_worker.models.skinny_product import (
+    MAX_NORMED_TOKENS,
+    MAX_TOKENS,
+    MAX_WEIGHTS,
+    MAX_WEIGHTS_ALONE,
+    Norm,
+    multiply,
+    replace_layers,
+    suits_kernel,
+)
 
 SHAPES = [(17, 32), (100, 320), (64, 96)]
 """Outputs and inputs."""
@@ -36,6 +45,20 @@ def test_it_is_as_exact_as_its_type(dtype: mx.Dtype, tokens: tuple[int, ...], is
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cuda_kernels")
+@pytest.mark.parametrize("tokens", [(1, 1), (3,), (1, 5), (MAX_NORMED_TOKENS, 1)], ids=str)
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+def test_a_norm_may_come_first(dtype: mx.Dtype, tokens: tuple[int, ...]) -> None:
+    for outputs, inputs in SHAPES:
+        x = 3 * mx.random.normal((*tokens, inputs)).astype(dtype)
+        weight = mx.random.normal((outputs, inputs)).astype(dtype)
+        scales = mx.random.normal((inputs,)).astype(dtype)
+        found = multiply(x, weight, norm=Norm(scales, 0.5))
+        exact = mx.fast.rms_norm(x.astype(mx.float32), scales.astype(mx.float32), 0.5) @ weight.astype(mx.float32).T
+        assert (abs(found - exact).max() <= 2 * TOLERANCES[dtype] * abs(exact).max()).item()  # its inputs are rounded
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cuda_kernels")
 def test_a_token_does_not_depend_on_its_neighbours() -> None:
     x = mx.random.normal((MAX_TOKENS, 512)).astype(mx.bfloat16)
     weight = mx.random.normal((40, 512)).astype(mx.bfloat16)
@@ -53,25 +76,56 @@ def test_memory_may_begin_anywhere() -> None:
 
 
 @pytest.fixture
-def layer() -> Iterator[nn.Linear]:
-    """Yield a layer, and give all layers their own function again."""
-    plain = nn.Linear.__call__
+def layer(monkeypatch: pytest.MonkeyPatch) -> nn.Linear:
+    """Return a layer. A test may replace the functions of all layers."""
+    for kind in (nn.Linear, nn.RMSNorm):
+        monkeypatch.setattr(kind, "__call__", kind.__call__)
     layer = nn.Linear(64, 48)
     layer.set_dtype(mx.bfloat16)
-    yield layer
-    nn.Linear.__call__ = plain
+    return layer
+
+
+@pytest.fixture
+def replaced(layer: nn.Linear, monkeypatch: pytest.MonkeyPatch) -> nn.Linear:
+    """Return a layer whose products the kernel does."""
+    monkeypatch.setattr(skinny_product, "uses_cuda", lambda: True)
+    monkeypatch.setattr(mx, "device_info", lambda: {"compute_capability_major": 8})
+    replace_layers()
+    return layer
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cuda_kernels")
-def test_it_takes_the_place_of_linear_layers(layer: nn.Linear, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_the_place_of_linear_layers(replaced: nn.Linear) -> None:
     x = mx.random.normal((5, 1, 64)).astype(mx.bfloat16)
-    one = layer(x[:1])
-    monkeypatch.setattr(skinny_product, "uses_cuda", lambda: True)
-    monkeypatch.setattr(mx, "device_info", lambda: {"compute_capability_major": 8})
-    replace_linear()
-    assert mx.array_equal(layer(x), multiply(x, layer.weight, layer.bias)).item()
-    assert mx.array_equal(layer(x[:1]), one).item()
+    assert mx.array_equal(replaced(x), multiply(x, replaced.weight, replaced.bias)).item()
+    assert mx.array_equal(replaced(x[:1]), mx.addmm(replaced.bias, x[:1], replaced.weight.T)).item()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cuda_kernels")
+def test_it_takes_the_place_of_a_norm_before_them(replaced: nn.Linear) -> None:
+    norm = nn.RMSNorm(64)
+    norm.weight = mx.random.normal((64,)).astype(mx.bfloat16)
+    x = mx.random.normal((5, 1, 64)).astype(mx.bfloat16)
+    for tokens in (x, x[:1]):
+        found = replaced(norm(tokens))
+        assert mx.array_equal(
+            found, multiply(tokens, replaced.weight, replaced.bias, Norm(norm.weight, norm.eps))
+        ).item()
+    one, last = norm(x), norm(2 * x)
+    assert mx.array_equal(replaced(one), multiply(one, replaced.weight, replaced.bias)).item()
+    assert mx.allclose(replaced(last), replaced(one), rtol=0.05, atol=0.05).item()
+
+
+def test_an_output_that_nothing_reads_leaves_the_memory(replaced: nn.Linear) -> None:
+    x = mx.ones((2, 64))
+    tokens = weakref.ref(x)
+    output = nn.RMSNorm(64)(x)
+    del x
+    assert tokens() is not None
+    del output
+    assert tokens() is None
 
 
 @pytest.mark.parametrize(("is_cuda", "capability"), [(False, 8), (True, 7)], ids=["another device", "an old one"])
@@ -81,7 +135,7 @@ def test_other_devices_keep_the_function_of_mlx(
     plain = nn.Linear.__call__
     monkeypatch.setattr(skinny_product, "uses_cuda", lambda: is_cuda)
     monkeypatch.setattr(mx, "device_info", lambda: {"compute_capability_major": capability})
-    replace_linear()
+    replace_layers()
     assert nn.Linear.__call__ is plain
 
 
@@ -106,4 +160,22 @@ def test_layers_of_several_types_are_left_to_mlx() -> None:
     x, weight = mx.zeros((2, 64), mx.bfloat16), mx.zeros((64, 64), mx.bfloat16)
     assert not suits_kernel(x.astype(mx.float32), weight)
     assert not suits_kernel(x, weight, mx.zeros(64))
-    assert suits_kernel(x, weight, mx.zeros(64, mx.bfloat16))
+    assert not suits_kernel(x, weight, norm=Norm(mx.ones(64), 1e-6))
+    assert suits_kernel(x, weight, mx.zeros(64, mx.bfloat16), Norm(mx.ones(64, mx.bfloat16), 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "outputs", "suits"),
+    [
+        (1, 64, True),
+        (MAX_NORMED_TOKENS, 64, True),
+        (MAX_NORMED_TOKENS + 1, 64, False),
+        (1, MAX_WEIGHTS_ALONE // 64, True),
+        (1, MAX_WEIGHTS_ALONE // 64 + 1, False),
+        (2, MAX_WEIGHTS // 64, True),
+    ],
+    ids=["one token", "the most", "too many", "one and the most weights", "one and too many", "the most weights"],
+)
+def test_it_norms_a_few_tokens(tokens: int, outputs: int, suits: bool) -> None:
+    x, weight = mx.zeros((tokens, 1, 64), mx.bfloat16), mx.zeros((outputs, 64), mx.bfloat16)
+    assert suits_kernel(x, weight, norm=Norm(mx.ones(64, mx.bfloat16), 1e-6)) == suits

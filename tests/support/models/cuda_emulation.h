@@ -160,6 +160,7 @@ template <class T> void multiply(float* c, uint32_t a0, uint32_t a1, uint32_t a2
 #define __shared__ static
 #define asm(...) emulation::multiply<T>(sum, a, b, c, d, p, q)  // the names of the kernel's function
 
+inline float rsqrtf(float number) { return 1 / std::sqrt(number); }
 inline void __syncthreads() { emulation::wait(emulation::all); }
 inline const uint4& __ldg(const uint4* at) { return *at; }
 inline float __shfl_xor_sync(unsigned, float value, int mask) {

@@ -134,13 +134,13 @@ class MlxModelLoader:
         from ..models.attention import replace_attention
         from ..models.remote_code import guard_remote_code
         from ..models.resolve import find_folder
-        from ..models.skinny_product import replace_linear
+        from ..models.skinny_product import replace_layers
         from ..models.tokenizer_check import check_tokenizer
         from ..models.weights import checked_quantization
         from .model_kind import detect_kind
 
         replace_attention()  # before the model's code is imported, which may keep MLX's function
-        replace_linear()
+        replace_layers()
         report("resolve", 0, None, "steps")
         folder = find_folder(request.path, report, _config_of, trust_remote_code=request.trust_remote_code)
         kind, config = detect_kind(folder, trust_remote_code=request.trust_remote_code)
