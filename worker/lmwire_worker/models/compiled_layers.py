@@ -225,7 +225,7 @@ class _Halves:
         """Steps by shape, until it is compiled."""
         self._compiled: set[_Shape] = set()
         self._alone: set[_Shape] = set()
-        """Those of them for which the layer before gives its output to something else, or has another position."""
+        """The shapes of them for which the layer before gives its output to something else, or has another position."""
         self._shape: _Shape | None = None
         """The shape of the step that runs."""
         self._can_compile = True
