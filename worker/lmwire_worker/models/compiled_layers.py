@@ -179,13 +179,14 @@ class _CompiledLayer(nn.Module):
     def __call__(self, x: mx.array, mask: Any = None, cache: Any = None) -> Any:
         """Return the layer's output."""
         halves = self.halves
-        if not halves.are_ready(x, cache):
+        shape = halves.compiled_shape(x, cache)
+        if shape is None:
             return self.call_plain(x, mask, cache)
         offset = halves.layers.offset_array(cache.offset)
-        queries, keys, values = halves.begin(x, offset)
+        queries, keys, values = halves.begin(x, offset, shape)
         keys, values = cache.update_and_fetch(keys, values)
         attended = mx.fast.scaled_dot_product_attention(queries, keys, values, mask=mask, **halves.options)
-        return halves.end(x, attended, offset)
+        return halves.end(x, attended, offset, shape)
 
     def call_plain(self, x: mx.array, mask: Any, cache: Any) -> Any:
         """Return what the layer's own code does."""
@@ -226,8 +227,6 @@ class _Halves:
         self._compiled: set[_Shape] = set()
         self._alone: set[_Shape] = set()
         """The shapes of them for which the layer before gives its output to something else, or has another position."""
-        self._shape: _Shape | None = None
-        """The shape of the step that runs."""
         self._can_compile = True
         self.compiled_before: Any = mx.compile(self._before)
         self.compiled_after: Any = mx.compile(self._after)
@@ -238,8 +237,8 @@ class _Halves:
         """Number of the shapes for which they are compiled."""
         return len(self._compiled)
 
-    def are_ready(self, x: mx.array, cache: Any) -> bool:
-        """Count a step, compile for its shape if that has come often, and return whether the step runs compiled.
+    def compiled_shape(self, x: mx.array, cache: Any) -> _Shape | None:
+        """Count a step, and compile for its shape if that has come often. Return the shape if the step runs compiled.
 
         Args:
             x: The layer's input [B, T, D].
@@ -247,52 +246,53 @@ class _Halves:
         """
         offset = getattr(cache, "offset", None)
         if not self.layers.is_on or offset is None or hasattr(cache, "bits"):
-            return False  # a recurrent state, or quantized keys and values
+            return None  # a recurrent state, or quantized keys and values
         shape = x.shape, isinstance(offset, int)
         if shape in self._compiled:
-            self._shape = shape
-            return True
+            return shape
         if not self._can_compile or x.shape[1] > MAX_TOKENS:
-            return False
+            return None
         self._seen[shape] += 1
         patience = self.layers.patience
         if patience and self._seen[shape] <= patience + self._index:
-            return False
+            return None
         self._can_compile = self._compile(x, cache)
-        if self._can_compile:
-            self._shape = shape
-            self._compiled.add(shape)
-            self.layers.have_compiled = True
-        return self._can_compile
+        if not self._can_compile:
+            return None
+        self._compiled.add(shape)
+        self.layers.have_compiled = True
+        return shape
 
     def can_begin(self, shape: _Shape) -> bool:
         """Return whether the layer before may compute this one's first half."""
         return shape in self._compiled and shape not in self._alone
 
-    def begin(self, x: mx.array, offset: mx.array) -> Sequence[mx.array]:
+    def begin(self, x: mx.array, offset: mx.array, shape: _Shape) -> Sequence[mx.array]:
         """Return the queries, keys and values.
 
         Args:
             x: The layer's input [B, T, D].
             offset: Position of the next tokens.
+            shape: The step's shape.
         """
         begun, self.begun = self.begun, None
         if begun and begun.x is x and begun.offset is offset:
             return begun.arrays
-        if begun and self._shape:
-            self._alone.add(self._shape)
+        if begun:
+            self._alone.add(shape)
         return self.compiled_before(x, offset)
 
-    def end(self, x: mx.array, attended: mx.array, offset: mx.array) -> mx.array:
+    def end(self, x: mx.array, attended: mx.array, offset: mx.array, shape: _Shape) -> mx.array:
         """Return the layer's output, and begin the next layer if it is compiled for its shape.
 
         Args:
             x: The layer's input [B, T, D].
             attended: The attention's result.
             offset: Position of the next tokens.
+            shape: The step's shape.
         """
         following = self.following
-        if following is None or self._shape is None or not following.can_begin(self._shape):
+        if following is None or not following.can_begin(shape):
             return self.compiled_after(x, attended)
         output, *arrays = self.compiled_through(x, attended, offset)
         following.begun = _Begun(output, offset, arrays)

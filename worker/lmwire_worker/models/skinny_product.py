@@ -107,7 +107,7 @@ for (int k = warp * 32; k < inputs; k += WARPS * 32) {
             }
 }
 
-for (int j = 0; j < GROUPS; j++) {
+if (is_normed) for (int j = 0; j < GROUPS; j++) {
     squares[j] += __shfl_xor_sync(0xffffffff, squares[j], 1);
     squares[j] += __shfl_xor_sync(0xffffffff, squares[j], 2);
     if (lane % 4 == 0) norms[warp][8 * j + place] = squares[j];
@@ -126,7 +126,7 @@ for (int t = 0; t < TILES; t++) {
         float sum = 0, square = 0;
         for (int j = 0; j < WARPS; j++) {
             sum += parts[j][token][output];
-            square += norms[j][token];
+            if (is_normed) square += norms[j][token];
         }
         if (is_normed) sum *= rsqrtf(square / inputs + epsilon[0]);
         if (bias_ndim == 1) sum += float(bias[at]);  // the weights stand for no bias
@@ -145,7 +145,10 @@ class Norm(NamedTuple):
 
 
 def replace_layers() -> None:
-    """Let the kernel do the products of all linear layers that it suits. Does nothing on other devices."""
+    """Let the kernel do the products of all linear layers that it suits, and the norms before them.
+
+    Does nothing on other devices.
+    """
     if uses_cuda() and int(mx.device_info().get("compute_capability_major", 0)) >= _MIN_CAPABILITY:
         nn.Linear.__call__ = _call_linear
         nn.RMSNorm.__call__ = _call_norm
