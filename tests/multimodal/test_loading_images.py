@@ -10,6 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from mlx import nn
 
 from lmwire_protocol import Load, RequestError
 from lmwire_worker.generation.runner import GenerationRunner
@@ -22,6 +23,10 @@ from support.process.worker_process import SECONDS
 from support.runners.generation_runners import FolderOf, ask, gather, open_runner
 
 pytestmark = pytest.mark.slow
+
+FEW_TOKENS = 8
+KEPT_BITS = 0xFFF0_0000
+"""The sign, the exponent and 3 bits of a float32: so coarse that two layers move logits as many in bfloat16 do."""
 
 
 def refusal(folder: Path, engine: MlxModelLoader | None = None, **fields: Any) -> RequestError:
@@ -102,6 +107,21 @@ def test_a_model_with_other_image_features_than_in_mlx_vlm_is_refused(
     error = refusal(folder_of("qwen3_vl"))
     assert error.code == "unsupported"
     assert "not those that mlx-vlm computes" in error.message
+
+
+def test_a_model_that_rounds_small_products_otherwise_takes_images(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = nn.Linear.__call__
+
+    def round_few(self: nn.Linear, x: mx.array) -> mx.array:
+        product = plain(self, x)
+        few = product.size <= FEW_TOKENS * product.shape[-1]
+        return (product.view(mx.uint32) & KEPT_BITS).view(mx.float32) if few else product
+
+    monkeypatch.setattr(nn.Linear, "__call__", round_few)
+    runner = open_runner(folder_of("qwen3_vl"))
+    assert "images" in runner.model.capabilities
 
 
 def test_a_model_that_takes_more_of_an_image_than_is_known_is_refused(

@@ -15,6 +15,7 @@ from lmwire_protocol import Generate, RequestError
 from lmwire_protocol.events import CacheStats
 
 from ..models.device_memory import format_bytes
+from ..models.logit_comparison import differ_by_rounding
 from ..multimodal.media_input import FeatureCache, MediaInput
 from .admission import MemoryBudget
 from .caches import CacheSchema, Checkpoint, evaluate
@@ -256,10 +257,6 @@ class CacheManager:
 
 # Comparison of a cached prefix with the same tokens computed again.
 
-MAX_LOGIT_DEVIATION: Final = 0.5
-"""Maximum deviation of a logit, in standard deviations of the logits. Rounding moves a trained model's by 0.1 in
-bfloat16. Another prompt's cache moves some by several."""
-
 
 def logits_match(network: nn.Module, token: int, kept: list[Any], computed: list[Any]) -> bool:
     """Return whether a token's logits after two caches of the same tokens are equal, except for rounding.
@@ -271,8 +268,8 @@ def logits_match(network: nn.Module, token: int, kept: list[Any], computed: list
         computed: The same tokens, computed again. It is not changed.
     """
     warm, cold = (_logits(network, token, copy.deepcopy(cache)) for cache in (kept, computed))
-    return bool((mx.abs(warm - cold).max() <= MAX_LOGIT_DEVIATION * mx.std(cold)).item())
+    return differ_by_rounding(warm, cold)
 
 
 def _logits(network: nn.Module, token: int, cache: list[Any]) -> mx.array:
-    return network(mx.array([[token]]), cache=cache)[0, -1].astype(mx.float32)
+    return network(mx.array([[token]]), cache=cache)[0, -1]

@@ -7,6 +7,7 @@ from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
 from ...models.cuda import uses_cuda
+from ...models.logit_comparison import differ_by_rounding
 from ..caches import merge_caches, name_special_caches
 from .row_group import compute_chunks
 
@@ -19,8 +20,6 @@ MAX_ROUNDED_TOKENS: Final = 4096
 TRIAL_LENGTHS: Final = (3, 11, 6)
 TRIAL_TOKENS: Final = 100
 """Every vocabulary has at least this many tokens."""
-MAX_LOGIT_DEVIATION: Final = 0.2
-"""Maximum deviation of a logit by rounding, in standard deviations of the logits. Visible padding causes more."""
 
 
 # Shapes, for devices that compile kernels for each new one.
@@ -68,15 +67,14 @@ def supports_padding(model: nn.Module) -> bool:
 
     The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
     The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
-    decides between tokens of nearly equal probability.
+    decides between tokens of nearly equal probability. Visible padding moves the logits as much as another prompt does.
     """
     if name_special_caches(make_prompt_cache(model)):
         return False
     prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
     together = _next_logits(model, prompts)
     alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
-    difference = mx.abs(together - alone).max(axis=-1)
-    return bool(mx.all(difference < MAX_LOGIT_DEVIATION * mx.std(alone, axis=-1)).item())
+    return differ_by_rounding(together, alone)
 
 
 def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
@@ -84,6 +82,6 @@ def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
     caches = merge_caches([make_prompt_cache(model) for _ in prompts])
     caches = compute_chunks(model, caches, [prompt[:-1] for prompt in prompts])
     last = mx.array([prompt[-1:] for prompt in prompts])
-    logits = model(last, cache=caches)[:, -1, :].astype(mx.float32)
+    logits = model(last, cache=caches)[:, -1, :]
     mx.eval(logits)  # ranks exchange values in the order of evaluation, which a graph of several calls would not fix
     return logits
