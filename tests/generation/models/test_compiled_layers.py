@@ -19,7 +19,7 @@ from mlx_lm.models.cache import BatchKVCache, KVCache, make_prompt_cache
 from lmwire_protocol import Generate
 from lmwire_worker.generation import loader
 from lmwire_worker.models import compiled_layers
-from lmwire_worker.models.compiled_layers import TRIAL_TURNS, CompiledLayers, compile_if_faster
+from lmwire_worker.models.compiled_layers import TRIAL_STEPS, TRIAL_TURNS, CompiledLayers, compile_if_faster
 from lmwire_worker.models.fused_projections import fuse_projections
 from random_model import write_model
 from support.models.adapters import Host, write_adapter
@@ -169,40 +169,37 @@ def test_an_architecture_with_an_attention_of_its_own_stays_as_it_is() -> None:
     assert not compile_if_faster(network)
 
 
-def ticks(plain_s: float, compiled_s: float, *later: tuple[float, float]) -> Callable[[], float]:
+def ticks(plain_ms: float, compiled_ms: float, *later: tuple[float, float]) -> Callable[[], float]:
     """Return a clock of one trial.
 
     Args:
-        plain_s: Duration of the plain layers' first run, in seconds.
-        compiled_s: That of the compiled ones.
-        later: Durations in later turns, of the compiled layers and the plain ones; the same again if there are none.
+        plain_ms: Duration of a step of the plain layers' first run, in milliseconds.
+        compiled_ms: That of the compiled ones.
+        later: Those in later turns, of the compiled layers and the plain ones; the same again if there are none.
     """
-    later = later or ((compiled_s, plain_s),) * (TRIAL_TURNS if compiled_s > plain_s else 1)
-    return clock_of([plain_s, compiled_s, 1.0, 1.0, *itertools.chain.from_iterable(later)])
+    later = later or ((compiled_ms, plain_ms),) * (TRIAL_TURNS if compiled_ms > plain_ms else 1)
+    return clock_of([plain_ms, compiled_ms, 9, 9, *itertools.chain.from_iterable(later)])
 
 
 def clock_of(runs: list[float]) -> Callable[[], float]:
-    """Return a clock by which runs of a trial take these times, in seconds."""
-    times = itertools.accumulate(itertools.chain.from_iterable((0.0, seconds) for seconds in runs))
+    """Return a clock by which steps of runs take these times. Other programs delay all but one step of each run."""
+    steps = (ms / 1000 + (0.1 if index != 1 else 0) for ms in runs for index in range(TRIAL_STEPS))
+    times = itertools.accumulate(itertools.chain.from_iterable((0.0, step) for step in steps))
     return lambda: next(times)
 
 
-@pytest.mark.parametrize(
-    ("plain_s", "compiled_s", "are_used"),
-    [(0.04, 0.03, True), (0.04, 0.05, False)],
-    ids=["faster", "slower"],
-)
-def test_a_trial_decides_whether_they_are_used(plain_s: float, compiled_s: float, are_used: bool) -> None:
+@pytest.mark.parametrize(("plain_ms", "compiled_ms", "are_used"), [(8, 6, True), (8, 10, False)])
+def test_a_trial_decides_whether_they_are_used(plain_ms: float, compiled_ms: float, are_used: bool) -> None:
     network = build("llama")
     classes = [type(layer) for layer in network.layers]
-    assert compile_if_faster(network, ticks(plain_s, compiled_s)) == are_used
+    assert compile_if_faster(network, ticks(plain_ms, compiled_ms)) == are_used
     assert ([type(layer) for layer in network.layers] == classes) == (not are_used)
     assert all(isinstance(layer, plain) for layer, plain in zip(network.layers, classes, strict=True))
 
 
 @pytest.mark.parametrize(
     ("runs", "are_used"),
-    [([1.0, 0.04, 0.03, 1.0, 1.0, 0.03, 0.04], True), ([1.0, 0.1], False)],
+    [([1000, 8, 6, 9, 9, 6, 8], True), ([1000, 13], False)],
     ids=["a cold process", "a large model"],
 )
 def test_a_slow_first_run_is_repeated(runs: list[float], are_used: bool) -> None:
@@ -215,19 +212,19 @@ def test_a_slow_first_run_is_repeated(runs: list[float], are_used: bool) -> None
 @pytest.mark.parametrize(
     ("later", "are_used"),
     [
-        ([(0.030, 0.041)], True),
-        ([(0.042, 0.041), (0.030, 0.041)], True),
-        ([(0.041, 0.040)] * 4 + [(0.039, 0.040)], True),
-        ([(0.041, 0.040)] * 5, False),
-        ([(0.090, 0.040)] * 3 + [(0.030, 0.040)], True),
-        ([(0.090, 0.040)] * 5, False),
+        ([(6.0, 8.2)], True),
+        ([(8.4, 8.2), (6.0, 8.2)], True),
+        ([(8.2, 8.0)] * 4 + [(7.8, 8.0)], True),
+        ([(8.2, 8.0)] * 5, False),
+        ([(18.0, 8.0)] * 3 + [(6.0, 8.0)], True),
+        ([(18.0, 8.0)] * 5, False),
     ],
     ids=["a clear lead", "a delayed turn", "a close race", "a lost one", "delayed turns", "a clear loss"],
 )
 def test_a_trial_ends_early_only_with_a_clear_lead_of_the_compiled_layers(
     later: list[tuple[float, float]], are_used: bool
 ) -> None:
-    clock = ticks(0.040, 0.042, *later)
+    clock = ticks(8.0, 8.4, *later)
     assert compile_if_faster(build("llama"), clock) == are_used
     with pytest.raises(StopIteration):  # it takes no more turns, and no fewer
         clock()
