@@ -29,7 +29,8 @@ _BENCHMARKS: Final = (
         """\
         Measure the cost of the worker and its pipe: streams against mlx_lm in one process, mixed samplers against
         greedy, starting, cancelling, and the event path alone. Both sides of a ratio are measured in turns, so that a
-        busy machine slows both. Takes some minutes. The smaller the model, the harder the test.""",
+        busy machine slows both. One stream is quick, and is measured four times as often. Takes some minutes. The
+        smaller the model, the harder the test.""",
         " --json",
     ),
     _Benchmark(
@@ -78,7 +79,7 @@ _BENCHMARKS: Final = (
         """\
         Measure 1, 8 and 32 streams of `lmwire serve` against the same worker at its pipe, and against mlx_lm.server
         and mlx_vlm.server: tokens a second, and the time to the first token. All of them serve the same model in
-        turns. One stream is quick, and is measured four times as often.""",
+        turns. 1 and 8 streams are quick, and are measured four times as often against the other servers.""",
     ),
     _Benchmark(
         "agents",
