@@ -94,9 +94,11 @@ def test_a_conversion_without_the_encoders_weights_is_a_model_for_text(folder_of
     assert "images" not in runner.model.capabilities
 
 
+@pytest.mark.parametrize("rounding", [0.0, 1.0], ids=["exact", "that rounds coarsely"])
 def test_a_model_with_other_image_features_than_in_mlx_vlm_is_refused(
-    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+    rounding: float, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(parity_check.ParityCheck, "_rounding", lambda self: rounding)
     see = MultimodalNetwork.forward_embeddings
 
     def see_mirrored(self: MultimodalNetwork, tokens: mx.array, cache: list[Any], **inputs: Any) -> mx.array:
