@@ -25,7 +25,7 @@ def test_noise_below_the_limit_is_rounding_although_some_tokens_move_by_more(log
 
 
 @pytest.mark.parametrize("row", range(3))
-def test_one_row_of_other_logits_is_no_rounding(row: int, logits: mx.array) -> None:
+def test_other_logits_in_one_row_are_an_error(row: int, logits: mx.array) -> None:
     moved = logits[:]
     moved[row] += noise(2 * MAX_ROUNDING)[row]
     assert not differ_by_rounding(moved, logits)
@@ -36,12 +36,12 @@ def test_log_probabilities_compare_with_logits(logits: mx.array) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_logits_that_are_no_numbers_are_no_rounding(value: float, logits: mx.array) -> None:
+def test_nan_and_infinity_are_an_error(value: float, logits: mx.array) -> None:
     moved = logits[:]
     moved[1, 5] = value
     assert not differ_by_rounding(moved, logits)
 
 
-def test_half_precision_is_compared_in_single_precision(logits: mx.array) -> None:
-    assert differ_by_rounding(logits.astype(mx.bfloat16), logits, most=0.003)
-    assert not differ_by_rounding(logits.astype(mx.bfloat16), logits, most=0.0005)
+def test_logits_in_half_precision_may_have_squares_beyond_it(logits: mx.array) -> None:
+    one, other = (100 * (logits + noise(0.1))).astype(mx.float16), (100 * logits).astype(mx.float16)
+    assert differ_by_rounding(one, other)

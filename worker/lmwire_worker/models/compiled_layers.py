@@ -35,7 +35,7 @@ TRIAL_TURNS: Final = 5
 """Maximum number of turns in which the two sides are compared."""
 CLEAR_LEAD: Final = 0.1
 """Share of the time by which compiled layers must be faster for a trial to end before its last turn. A lead of the
-plain ones ends none. Other programs delay steps by more, and one delay would decide for all steps to come."""
+plain ones ends none: it may be a delay by other programs, and the trial decides for all steps to come."""
 _Shape = tuple[tuple[int, ...], bool]
 """The shape of a layer's input, and whether all rows have as many tokens."""
 _PARAMETERS: Final = ("self", "x", "mask", "cache")
