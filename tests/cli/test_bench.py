@@ -216,6 +216,13 @@ def test_the_median_of_several_turns_counts() -> None:
     assert extra == Result("e", 3.0, "ms", 0.3, "4.00 instead of 1.00 ms a token", (1.0, 3.0))
 
 
+def test_of_two_middle_turns_the_worse_counts() -> None:
+    pairs = [(100.0, speed) for speed in (10.0, 90.0, 20.0, 50.0)]
+    assert speed_ratio("r", pairs, 0.7, "tok/s").value == 0.2
+    assert latency_ratio("s", pairs, 0.7).value == 0.2
+    assert extra_latency("e", pairs, 0.7, "a token").value == pytest.approx(40)
+
+
 def test_the_middle_half_of_the_turns_is_shown() -> None:
     figure = speed_ratio("r", [(100.0, speed) for speed in (40, 99, 90, 10, 80, 95, 92)], 0.9, "tok/s")
     assert figure.middle_half == (0.4, 0.95)

@@ -62,7 +62,8 @@ def extra_latency(name: str, pairs: Pairs, target: float, unit: str) -> Result:
 
 
 def _median_pair(pairs: Pairs) -> tuple[float, float]:
-    return sorted(pairs, key=lambda rates: rates[1] / rates[0])[len(pairs) // 2]
+    """Return the pair with the median ratio; the lower one of two, so that no result looks better than it is."""
+    return sorted(pairs, key=lambda rates: rates[1] / rates[0])[(len(pairs) - 1) // 2]
 
 
 def _ratios(pairs: Pairs) -> list[float]:
