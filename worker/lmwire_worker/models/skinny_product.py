@@ -29,7 +29,8 @@ MAX_WEIGHTS: Final = 2**24
 MAX_NORMED_TOKENS: Final = 8
 """Maximum tokens of a product with a norm. Each block norms all of them, which takes longer for more."""
 MAX_WEIGHTS_ALONE: Final = 2**23
-"""Maximum number of weights for a single token. MLX's own kernel for it reads more of them faster."""
+"""Maximum number of weights for a single token. Twice as many gain nothing, and MLX's own kernel reads more of them
+faster."""
 _INPUTS: Final = 32
 """Inputs that a warp reads at once. Those of a layer must be a multiple of them."""
 _OUTPUTS: Final = 32
