@@ -72,6 +72,10 @@ def test_mixed_requests_are_the_same_alone_and_only_some_have_logprobs(answers: 
     assert all(len(entry.top) == 4 for entry in answers["logprobs"].logprobs)
 
 
+def test_prompts_of_different_lengths_are_computed_together(talker: GenerationRunner) -> None:
+    assert talker.may_pad()
+
+
 def test_text_comes_as_it_is_written(answers: dict[str, Answer]) -> None:
     assert len([part for part in answers["greedy"].parts if part]) > 10
 

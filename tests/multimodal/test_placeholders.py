@@ -37,6 +37,13 @@ def test_a_rope_delta_goes_where_its_row_goes() -> None:
     assert deltas(RopeDelta()) == [0]
 
 
+def test_padding_after_a_row_moves_no_rope_delta() -> None:
+    batch = RopeDelta(mx.array([[-1], [-2]]))
+    batch.prepare(lengths=[3, 1], right_padding=[0, 2])
+    batch.finalize()
+    assert deltas(batch) == [-1, -2]
+
+
 def test_a_rope_delta_is_not_cached() -> None:
     assert list(flatten_caches([RopeDelta()])) == []
 

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import random
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ from lmwire_worker.generation.batching import Batch, Decoding, PromptProgress, p
 from lmwire_worker.generation.caches import RowCache
 from lmwire_worker.generation.sampling.dry import Repetitions
 from lmwire_worker.generation.structured_output.constraint import Constraint
+from support.models.small_networks import special_network
 
 WINDOW = 16
 PROMPTS = [[(7 * row + 3 * place) % 90 + 5 for place in range(length)] for row, length in enumerate((9, 4, 21, 13))]
@@ -332,6 +334,29 @@ def test_a_snapshot_of_a_window_after_a_long_chunk_is_no_longer_than_the_window(
     for token in (9, 31, 8):
         expected, logits = (network(mx.array([[token]]), cache=layers) for layers in (cache, resumed))
         assert mx.allclose(logits, expected, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_type", ["falcon_h1", "gemma3_text", "gpt_oss", "mamba2", "qwen3_next"])
+def test_rows_with_windows_or_states_join_and_leave_at_any_chunk(model_type: str) -> None:
+    network = special_network(model_type)
+    chance = random.Random(model_type)
+    for _ in range(3):
+        batch = new_batch(network)
+        lengths = [chance.choice((2, 5, 18, 41, 130)) for _ in range(5)]
+        rows = [Row([chance.randrange(5, 95) for _ in range(length)], chance.randint(2, 12)) for length in lengths]
+        queued = list(rows)
+        while any(row.remaining_tokens for row in rows):
+            for row in queued[: chance.choice((0, 1, 2))]:
+                batch.add(row, row.prompt)
+                queued.remove(row)
+            if batch.admit_prompts(chance.choice((16, 256))):
+                batch.prefill(chance.choice((3, 16, 64)))
+            batch.start_decoding()
+            given = batch.first_tokens() or (batch.decode() if batch.running else [])
+            batch.drop([row for row in given if row.remaining_tokens == 0])
+        for row in rows:
+            assert row.tokens == alone(network, row.prompt, len(row.tokens))
 
 
 # The library below.

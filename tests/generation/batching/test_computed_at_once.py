@@ -68,6 +68,26 @@ def test_a_model_is_tried_before_its_first_padded_prompts_and_not_again(
     assert shapes == [(1, 39), (1, 40)]
 
 
+@pytest.mark.parametrize("family", ["gemma3_text", "qwen3_next"])
+def test_prompts_with_windows_or_states_are_computed_together(
+    family: str, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = open_runner(folder_of(family))
+    shapes = watch_chunks(runner, monkeypatch)
+    ask(runner, *requests([40, 41]))
+    assert shapes == [(2, 40)]
+
+
+@pytest.mark.parametrize(("family", "grows"), [("qwen3", True), ("gemma3_text", False), ("qwen3_next", False)])
+def test_only_rows_with_plain_caches_grow_unevenly_on_a_gpu(
+    family: str, grows: bool, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = open_runner(folder_of(family))
+    assert runner.may_pad()
+    monkeypatch.setattr(runner_module.mx, "default_device", lambda: mx.gpu)
+    assert runner.may_step_unevenly() == grows
+
+
 def test_a_single_prompt_uses_the_whole_chunk(runner: GenerationRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = watch_chunks(runner, monkeypatch)
     ask(runner, *requests([MAX_CPU_TOKENS + 101]))

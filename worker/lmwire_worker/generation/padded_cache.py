@@ -91,10 +91,12 @@ class PaddedKVCache(BatchKVCache):
         self._announced = right_padding or ()
 
     def finalize(self) -> None:
-        """Move the announced padding to the left of the tokens."""
+        """Move the announced padding to the left of the tokens, without the columns that are padding in all rows."""
         announced, self._announced = self._announced, ()
         if not any(announced):
             return
+        least = self.trim(min(announced))
+        announced = [own - least for own in announced]
         shifts = _as_array(tuple(announced))[:, None]
         self.keys, self.values = (dynamic_roll(array, shifts, axis=2) for array in (self.keys, self.values))
         self._place([own + more for own, more in zip(self.padding, announced, strict=True)], self._idx)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 from mlx import nn
+from mlx_lm.models.cache import make_prompt_cache
 
 from lmwire_protocol import Chat, Generate, RequestError, Tokenize
 from lmwire_protocol.events import CacheMiss, CacheStats
@@ -41,7 +42,7 @@ from ..output_parsing import Syntax
 from .admission import Admission, MemoryBudget
 from .batching import Batch, Decoding, PromptProgress, StepSpeeds, TargetDraftPair, prefill, supports_padding
 from .cache_manager import CacheManager
-from .caches import Checkpoint, RowCache, supports_batching
+from .caches import Checkpoint, RowCache, name_special_caches, supports_batching
 from .prefill_policy import PrefillPolicy
 from .preparation import RequestPreparer
 from .request_table import ActiveRequest, RequestTable, Sequence
@@ -97,7 +98,9 @@ class GenerationRunner:
         self._looks_up = looks_up
         can_batch = batches and supports_batching(network)
         self.max_batch_size = MAX_BATCH_SIZE if can_batch else 1
-        self._supports_padding: bool | None = None if can_batch else False
+        self._has_plain_caches = not name_special_caches(make_prompt_cache(network))
+        may_pad = can_batch and (self._has_plain_caches or ranks is None)  # each rank would try its own states
+        self._supports_padding: bool | None = None if may_pad else False
         """True if prompts of different lengths may be prefilled together; None until two of them wait."""
         self.network = network
         self._weights = weights
@@ -573,7 +576,7 @@ class GenerationRunner:
         On a CPU, a step takes nearly as many times longer as it computes tokens, and some of them are padding. The
         positions of a prompt with media are not those of its tokens.
         """
-        return mx.default_device() == mx.gpu and self.media is None and self.may_pad()
+        return mx.default_device() == mx.gpu and self.media is None and self._has_plain_caches and self.may_pad()
 
     def may_pad(self) -> bool:
         """Return whether the model computes padded prompts correctly.

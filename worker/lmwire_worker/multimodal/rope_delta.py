@@ -37,6 +37,12 @@ class RopeDelta:
         """Return the offset of one row."""
         return RopeDelta(self.deltas[index : index + 1])
 
+    def prepare(self, **_: Any) -> None:
+        """Expect padding after the next tokens, which moves no offset."""
+
+    def finalize(self) -> None:
+        """Return to tokens without padding."""
+
     @property
     def state(self) -> list[mx.array]:
         """Arrays to evaluate after a step."""

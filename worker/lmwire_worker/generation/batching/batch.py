@@ -10,7 +10,7 @@ import mlx.core as mx
 from mlx import nn
 from mlx_lm.models.cache import make_prompt_cache
 
-from ..caches import Checkpoint
+from ..caches import Checkpoint, name_special_caches
 from .decoding import Decoding
 from .padding import compiles_each_shape, round_shape
 from .row_group import RowGroup
@@ -52,7 +52,8 @@ class Batch:
         self._decoding = decoding
         self._padding = padding
         self._may_pad = may_pad
-        self._rounds_shapes = prompts > 1 and compiles_each_shape() and may_pad()
+        is_plain = not name_special_caches(make_prompt_cache(model))
+        self._rounds_shapes = prompts > 1 and is_plain and compiles_each_shape() and may_pad()
         self._buckets: dict[int, _Bucket] = {}
         self._turns: deque[_Bucket] = deque()
         """The buckets in the order in which they prefill."""

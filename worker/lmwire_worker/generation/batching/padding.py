@@ -4,11 +4,11 @@ from typing import Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import ArraysCache, KVCache, RotatingKVCache, make_prompt_cache
 
 from ...models.cuda import uses_cuda
 from ...models.logit_comparison import differ_by_rounding
-from ..caches import merge_caches, name_special_caches
+from ..caches import flatten_caches, merge_caches
 from .row_group import compute_chunks
 
 ROW_STEPS_PER_OCTAVE: Final = 2
@@ -62,19 +62,29 @@ def _round_up(count: int, in_octave: int, least: int) -> int:
 # Whether a model computes padded prompts correctly.
 
 
+_KINDS: Final = (KVCache, RotatingKVCache, ArraysCache)
+"""The caches whose batched forms take padding after a row's tokens. Those of mlx-vlm with other classes do not."""
+_FOLLOWING: Final = 16
+"""Tokens of padding over which a recurrent state must not go on."""
+_MAX_DEVIATION: Final = 0.5
+"""Maximum deviation of a recurrent state that counts as rounding. One that is lost or goes on moves by 1 or more."""
+_MAX_DRIFT: Final = 1e-3
+"""The same for a row without a token in a chunk. Nothing rounds there, and a state that fades does so slowly."""
+
+
 def supports_padding(model: nn.Module) -> bool:
     """Return whether prompts of different lengths can be prefilled together, by a trial with three prompts.
 
-    The batched form of a recurrent cache does not hide padding, and a model's own code may ignore masks.
+    A model's own code may ignore masks, or the ends of the rows, beyond which a recurrent state must not go on.
     The trial compares logits, not tokens: on a GPU, a batch is rounded differently from a single row, and rounding
     decides between tokens of nearly equal probability. Visible padding moves the logits as much as another prompt does.
     """
-    if name_special_caches(make_prompt_cache(model)):
+    if not all(type(cache) in _KINDS for cache in flatten_caches(make_prompt_cache(model))):
         return False
     prompts = [[(7 * length + index) % TRIAL_TOKENS for index in range(length)] for length in TRIAL_LENGTHS]
     together = _next_logits(model, prompts)
     alone = mx.concatenate([_next_logits(model, [prompt]) for prompt in prompts])
-    return differ_by_rounding(together, alone)
+    return differ_by_rounding(together, alone) and _keeps_states(model)
 
 
 def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
@@ -85,3 +95,33 @@ def _next_logits(model: nn.Module, prompts: list[list[int]]) -> mx.array:
     logits = model(last, cache=caches)[:, -1, :]
     mx.eval(logits)  # ranks exchange values in the order of evaluation, which a graph of several calls would not fix
     return logits
+
+
+def _keeps_states(model: nn.Module) -> bool:
+    """Return whether the recurrent states of a row stay as they are while only another row has tokens.
+
+    One that is lost moves the logits of a short trial no more than rounding does, where its layers are few.
+    """
+    if not any(isinstance(cache, ArraysCache) for cache in flatten_caches(make_prompt_cache(model))):
+        return True
+    short, long = [1, 2, 3], [4] * _FOLLOWING
+    states, padded = _first_states(model, [short, short]), _first_states(model, [short, long])
+    waiting = _first_states(model, [short, short], [[], long])
+    return all(
+        differ_by_rounding(followed, state, _MAX_DEVIATION) and differ_by_rounding(later, state, _MAX_DRIFT)
+        for state, followed, later in zip(states, padded, waiting, strict=True)
+    )
+
+
+def _first_states(model: nn.Module, *turns: list[list[int]]) -> list[mx.array]:
+    """Return the recurrent states of the first row, each as one row of numbers.
+
+    Args:
+        model: The network.
+        turns: The tokens of each row that are computed together, for each chunk.
+    """
+    caches = merge_caches([make_prompt_cache(model) for _ in turns[0]])
+    for chunks in turns:
+        caches = compute_chunks(model, caches, chunks)
+    recurrent = [cache for cache in flatten_caches(caches) if isinstance(cache, ArraysCache)]
+    return [state[:1].flatten() for cache in recurrent for state in cache.cache if state is not None]

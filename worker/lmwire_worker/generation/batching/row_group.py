@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 from mlx import nn
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import ArraysCache, make_prompt_cache
 
 from ..caches import (
     Checkpoint,
     RowCache,
     copy_row,
     evaluate,
+    flatten_caches,
     keep_rows,
     merge_caches,
     to_batched,
@@ -359,8 +360,7 @@ def compute_chunks(
 
     Args:
         model: The network.
-        caches: The caches of the rows, which this function takes over. Where chunks differ in length or a shape is
-            given, they are plain KV caches.
+        caches: The caches of the rows, which this function takes over. With a shape, they are plain KV caches.
         chunks: The tokens of each row.
         shape: Rows and tokens of each that the model computes, no fewer than there are; None for as many as there are.
     """
@@ -375,21 +375,24 @@ def compute_chunks(
         for cache in caches:
             cache.extend(PaddedKVCache([0] * added))
     lengths += [longest] * added
-    padding = [longest - length for length in lengths]
-    if any(padding):
-        for cache in caches:
-            cache.prepare(right_padding=padding)
-    tokens = mx.array([chunk + [0] * (width - len(chunk)) for chunk in [*chunks, *[[]] * added]])
     at_once = width if shape else _tokens_at_once(rows)
+    if padded:
+        width += width % at_once == 1  # mlx-lm's rotating cache takes a single column for a decode step
+        for cache in caches:
+            cache.prepare(lengths=lengths, right_padding=[width - length for length in lengths])
+    tokens = mx.array([chunk + [0] * (width - len(chunk)) for chunk in [*chunks, *[[]] * added]])
+    states = [cache for cache in flatten_caches(caches) if isinstance(cache, ArraysCache)]
     for start in range(0, width, at_once):
+        for cache in states if padded else ():  # mlx-lm's state-space layers read no length beyond their input
+            cache.prepare(lengths=[min(max(length - start, 0), at_once) for length in lengths])
         model(tokens[:, start : start + at_once], cache=caches)
         if start + at_once < width:
             evaluate(caches)
+    for cache in caches if padded else states:  # a merge announces padding to states, for which each step had a mask
+        cache.finalize()
     for cache in caches:
-        if width > longest:
+        if width > longest and not padded:
             cache.trim(width - longest)
-        if any(padding):
-            cache.finalize()
         if added:
             cache.truncate(len(chunks))
     evaluate(caches)
