@@ -581,8 +581,8 @@ class GenerationRunner:
     def may_pad(self) -> bool:
         """Return whether the model computes padded prompts correctly.
 
-        The first call finds out, which takes as long as eight short prompts. It comes right before the first prompts
-        that are computed together, so a process that answers one question never makes it.
+        The first call finds out, which takes as long as eight short prompts, or twelve with recurrent states. It comes
+        right before the first prompts that are computed together: a process that answers one question never makes it.
         """
         if self._supports_padding is None:
             try:
